@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,6 +128,13 @@ enum holder_is holder_compare(const char *own, const char *found)
 	if (strcmp(o.state, f.state) == 0)
 		return HOLDER_ENDED;
 	return o.pid_namespace == f.pid_namespace && !is_running(&f) ? HOLDER_ENDED : HOLDER_OTHER;
+}
+
+bool holder_is_same_state(const char *own, const char *found)
+{
+	struct holder o, f;
+
+	return holder_parse(own, &o) && holder_parse(found, &f) && strcmp(o.state, f.state) == 0;
 }
 
 void holder_describe(const char *holder, char *buf, size_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which daemon a filesystem's staging directories belong to: the name of the one directory in
  * <mount>/.reclaim/lock. One daemon at a time makes staging directories there, and looks for what
- * is of no job; for any other the mount is as if it had none.
+ * is of no job; for any other the mount is as if it had none. Each host of a fleet has a part of
+ * its own, with a lock of its own, and there looks only into what this state directory has had.
  *
  * It is a name, so that nothing is held open that would keep the filesystem from being unmounted;
  * and it is made and taken over by a rename, which is atomic on a cluster filesystem as well:
@@ -18,6 +19,7 @@
  * Of another host that is gone for good, a person has to remove the directory. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HOLDER_DIR "lock"
@@ -34,6 +36,9 @@ enum holder_is {
 };
 
 enum holder_is holder_compare(const char *own, const char *found);
+
+/* Was it the daemon with this state directory, be it another life of it? */
+bool holder_is_same_state(const char *own, const char *found);
 
 /* "on HOST, process PID", for people. */
 void holder_describe(const char *holder, char *buf, size_t size);

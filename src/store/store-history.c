@@ -118,7 +118,7 @@ int store_history_each(struct store *s, const struct job_filter *f,
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	struct job_record r = {
-		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
+		.mount = "", .staging = "", .host = "", .inplace = "", .message = "", .strategy = ""
 	};
 	int e = statement_query(s, &st, is_all(f) ? LINES HISTORY_PAGE : LINES HISTORY_WHERE,
 				FILTER(f));

@@ -27,7 +27,7 @@ static const struct column job_columns[] = {
 	COLUMN(U64, job_record, by_usec), COLUMN(U64, job_record, started_usec),
 	COLUMN(U64, job_record, finished_usec), COLUMN(U32, job_record, attempts), /* ?32 */
 	COLUMN_BELOW(JOB_KINDS, job_record, kind), COLUMN(U64, job_record, trim_min_bytes),
-	COLUMN(U64, job_record, longest_step_usec), /* ?35 */
+	COLUMN(U64, job_record, longest_step_usec), COLUMN(TEXT, job_record, host), /* ?36 */
 };
 _Static_assert(offsetof(struct job_record, n_groups) ==
 		       offsetof(struct job_record, groups) + sizeof(gid_t *),
@@ -39,7 +39,7 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 		s,
 		"INSERT INTO jobs VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32, ?33, ?34, ?35)",
+		"?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	if (e < 0)
@@ -54,11 +54,9 @@ int store_job_update(struct store *s, const struct job_record *r)
 		s,
 		"UPDATE jobs SET (state, resume_state, priority, mount, staging, inplace, message, "
 		"strategy, names, entries, bytes, entries_done, bytes_freed, errors, skipped, "
-		"held_until, by_time, started, finished, attempts, longest_step) = (?9, ?10, ?11, "
-		"?12, ?13, ?14, "
-		"?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?35) WHERE "
-		"id = "
-		"?1",
+		"held_until, by_time, started, finished, attempts, longest_step, host) = "
+		"(?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
+		"?29, ?30, ?31, ?32, ?35, ?36) WHERE id = ?1",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);

@@ -58,6 +58,9 @@ static const char *const steps[] = {
 	"",
 	/* The history tells of each job how many names it has: all of it is taken anew. */
 	HISTORY_TAKE,
+	/* Jobs in a part of staging that is a host's of a fleet: an older reclaimd would look for
+	 * them where they are not. */
+	"ALTER TABLE jobs ADD COLUMN host BLOB NOT NULL DEFAULT x'';",
 };
 
 int schema_version(void)

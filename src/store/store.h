@@ -67,6 +67,7 @@ struct job_record {
 	const char *mount;   /* mount point; of the staging directory or the entries */
 	const char *staging; /* name of the job's own directory below <mount>/.reclaim/<uid>; "" if
 			      * in place */
+	const char *host; /* below <mount>/.reclaim/@<host>/<uid>, that of a fleet; "": of none */
 	const char *inplace; /* why in place, or "" */
 	const char *message; /* how it ended or why it waits, or "" */
 	const char *strategy;

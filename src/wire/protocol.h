@@ -39,7 +39,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 10
+#define PROTOCOL_VERSION 11
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -95,22 +95,26 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 /* rmdir: what is no empty directory is refused; STAGE leaves it where it is. view: the mount table
  * of the process that asks, unless that is reclaimd. */
 #define FIELDS_validate_message(F) F(NUMBER, session) F(BOOL, rmdir) F(OPT_FD, view)
-/* wants_dir: STAGED is to bring the directory that the names are in then. */
+/* wants_dir: STAGED is to bring the directory that the names are in then. always: directories
+ * also where the filesystem has no RENAME_NOREPLACE (worker/move.h). */
 #define FIELDS_stage_message(F)                                                                    \
 	F(NUMBER, session)                                                                         \
 	F(NAME, name)                                                                              \
 	F(BOOL, wants_dir)                                                                         \
+	F(BOOL, always)                                                                            \
 	F(FD, staging)
 #define FIELDS_forget_message(F) F(NUMBER, session)
 /* mnt_id: 0 is whatever is mounted there. make: else only if it is there. holder: this daemon
- * (base/lock-holder.h); NULL: whichever has the mount. */
+ * (base/lock-holder.h); NULL: whichever has the mount. host: of a fleet, whose part of .reclaim it
+ * is in (base/staging-dir.h); NULL: .reclaim itself. */
 #define FIELDS_make_staging_message(F)                                                             \
 	F(TEXT, mount_path)                                                                        \
 	F(NUMBER, mnt_id)                                                                          \
 	F(ID, uid)                                                                                 \
 	F(ID, gid)                                                                                 \
 	F(BOOL, make)                                                                              \
-	F(OPT_TEXT, holder)
+	F(OPT_TEXT, holder)                                                                        \
+	F(OPT_NAME, host)
 /* checks: it must be the one that id says. */
 #define FIELDS_open_dir_message(F) F(TEXT, path) F(BOOL, checks) F(IDENTITY, id) F(OPT_FD, at)
 /* Put back is the thing `id` that is called seq in job_dir of staging: into the directory `to`, as

@@ -14,15 +14,14 @@
 #include "engine/guard/protect.h"
 #include "base/escape.h"
 #include "base/mounts.h"
+#include "base/staging-dir.h"
 #include "wire/protocol.h"
-
-#define STAGING ".reclaim"
 
 /* Is one of the path's components that of staging? */
 static bool has_staging(const char *path)
 {
-	for (const char *p = path; (p = strstr(p, "/" STAGING)); p++) {
-		char end = p[strlen("/" STAGING)];
+	for (const char *p = path; (p = strstr(p, "/" STAGING_DIR)); p++) {
+		char end = p[strlen("/" STAGING_DIR)];
 
 		if (end == '\0' || end == '/')
 			return true;
@@ -132,9 +131,9 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 		*ret_why = "is a mount point";
 		return ERROR_CROSSES_MOUNT;
 	}
-	*ret_why = strcmp(name, STAGING) == 0 ? "belongs to reclaimd itself"
-		   : d->near                  ? protect_check(p, fd, name, &ret->id)
-					      : NULL;
+	*ret_why = strcmp(name, STAGING_DIR) == 0 ? "belongs to reclaimd itself"
+		   : d->near                      ? protect_check(p, fd, name, &ret->id)
+						  : NULL;
 	if (*ret_why)
 		return ERROR_PROTECTED;
 	*ret_why = name_closed(d, ret);

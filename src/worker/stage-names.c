@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "deletable.h"
+#include "move.h"
 #include "session.h"
 #include "base/array.h"
 #include "base/gate.h"
@@ -19,6 +20,7 @@
 struct staging {
 	struct serving *s;
 	const struct session *session;
+	bool always; /* stage_message */
 	int job_fd;
 	struct lasting_identity job_id;
 	struct staged_range *ranges; /* names from..to, all moved or all left for the same reason */
@@ -62,7 +64,7 @@ static int back(int job_fd, uint64_t seq, int dirfd, const char *name)
 {
 	char n[24];
 
-	return renameat2(job_fd, number(n, seq), dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	return move_back(job_fd, number(n, seq), dirfd, name);
 }
 
 static void dir_close(struct staging *st)
@@ -154,9 +156,8 @@ static int entry_move(struct staging *st, uint64_t seq)
 		return refuse(st, ERROR_IDENTITY_CHANGED, e,
 			      "is not any more what it was when it was looked at");
 	gate("stage", name);
-	if (renameat2(st->dirfd, name, st->job_fd, number(n, seq), RENAME_NOREPLACE) == 0)
-		return moved_check(st, e, seq);
-	return unmoved(st, e, seq, -errno);
+	r = move_out(st->dirfd, name, st->job_fd, number(n, seq), st->always);
+	return r == 0 ? moved_check(st, e, seq) : unmoved(st, e, seq, r);
 }
 
 /* Puts everything back. What cannot be is left in `ranges`. */
@@ -267,7 +268,9 @@ static int ranges_tell(struct staging *st)
 int stage(struct serving *s)
 {
 	const struct stage_message *m = &s->m.stage_message;
-	struct staging st = { .s = s, .job_fd = -1, .dir = UINT32_MAX, .dirfd = -1 };
+	struct staging st = {
+		.s = s, .always = m->always, .job_fd = -1, .dir = UINT32_MAX, .dirfd = -1
+	};
 	struct staged_message told = { .dir = -1 };
 	int error, r;
 

@@ -18,11 +18,13 @@
 #include "base/gate.h"
 #include "base/lock-holder.h"
 #include "base/mounts.h"
+#include "base/staging-dir.h"
 #include "caller-view.h"
 #include "deletable.h"
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "identity.h"
+#include "move.h"
 #include "sandbox/credentials.h"
 #include "wire/protocol.h"
 
@@ -30,18 +32,23 @@
 #define LOCK_TRIES 20
 #define LOCK_TRY_USEC 5000
 
-/* ---- <mount>/.reclaim and <mount>/.reclaim/UID: made by root, and believed only if they are
- * exactly what root would have made ---- */
+/* ---- <mount>/.reclaim, a host's part of it, and a user's directory in either: made by root, and
+ * believed only if they are exactly what root would have made ---- */
 
 /* Daemons that want the same mount at the same time. */
 #define HOLDER_TRIES 8
 
+/* Another host's change of a directory, which this one may see a moment later. */
+#define SHARED_TRIES 20
+#define SHARED_TRY_USEC 5000
+
 /* A directory that has to be exactly so. */
 struct wanted_dir {
-	char name[16];
+	char name[STAGING_PART_SIZE];
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
+	bool shared; /* other hosts make it, too */
 };
 
 static const char *const acls[] = { "system.posix_acl_access", "system.posix_acl_default" };
@@ -105,6 +112,20 @@ static bool is_unfinished(int fd, const struct wanted_dir *w)
 	       (f.id.mode & 07777 & ~S_ISGID) == 0 && directory_is_empty(fd, ".") > 0;
 }
 
+/* What another host has made and filled may still be cached here as it was when it was begun. */
+static void wait_for_host(int fd, const struct wanted_dir *w)
+{
+	struct statx sx;
+
+	for (unsigned tries = 0; tries < SHARED_TRIES; tries++) {
+		if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &sx) <
+			    0 ||
+		    sx.stx_uid != w->uid || (sx.stx_mode & 07777 & ~S_ISGID) != 0)
+			return;
+		(void)usleep(SHARED_TRY_USEC);
+	}
+}
+
 /* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps every
  * user but root out, and tells it from one that another user made. */
 static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool make)
@@ -124,6 +145,10 @@ static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool
 		r = dir_finish(fd, w);
 	if (r >= 0)
 		r = dir_verify(fd, w, mnt_id);
+	if (r == -EPERM && make && w->shared) {
+		wait_for_host(fd, w);
+		r = dir_verify(fd, w, mnt_id);
+	}
 	return r < 0 ? r : fd_take(&fd);
 }
 
@@ -189,7 +214,9 @@ static int lock_take_over(int top_fd, const char *from, const char *holder)
 	return errno == ENOENT ? -EEXIST : -errno;
 }
 
-/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. */
+/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. A host's
+ * part is another's for as long as nothing shows that this state directory has had it: of another
+ * machine nothing can be told, and that its lock is not there can mean that it is being made. */
 static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t mnt_id)
 {
 	char found[NAME_MAX + 1];
@@ -201,6 +228,8 @@ static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t m
 		r = lock_read(top_fd, mnt_id, found);
 		if (r < 0)
 			return r;
+		if (w->host && !w->make)
+			return r > 0 && holder_is_same_state(w->holder, found) ? 0 : -EBUSY;
 		is = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
 		if (is == HOLDER_OTHER)
 			return -EBUSY;
@@ -211,19 +240,31 @@ static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t m
 	return r == -EEXIST ? -EBUSY : r;
 }
 
+/* Opens .reclaim, or the host's part of it, in the root of a mount. */
+static int top_get(int root, const struct make_staging_message *w, uint64_t mnt_id)
+{
+	struct wanted_dir top = { .name = STAGING_DIR, .mode = 0711, .shared = w->host };
+	_cleanup_close_ int fd = dir_get(root, &top, mnt_id, w->make);
+
+	if (fd < 0 || !w->host)
+		return fd_take(&fd);
+	staging_part_format(top.name, w->host);
+	top.shared = false;
+	return dir_get(fd, &top, mnt_id, w->make);
+}
+
 /* Returns a descriptor of the submitter's own directory, open for listing, or a negative errno:
  * -EXDEV if that path is no root of that mount, -EPERM if something there is not as it should be,
  * -EBUSY if another daemon has the mount. */
 static int staging_get(const struct make_staging_message *w)
 {
-	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
 	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
 	_cleanup_close_ int root = -1, top_fd = -1;
 	const char *why;
 	struct found f;
 	int r;
 
-	if (w->mount_path[0] != '/')
+	if (w->mount_path[0] != '/' || (w->host && !fleet_name_is_valid(w->host)))
 		return -EINVAL;
 	root = intake_open_dir(w->mount_path, &why);
 	if (root < 0)
@@ -233,7 +274,7 @@ static int staging_get(const struct make_staging_message *w)
 		return r;
 	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (w->mnt_id && w->mnt_id != f.id.mnt_id))
 		return -EXDEV;
-	top_fd = dir_get(root, &top, f.id.mnt_id, w->make);
+	top_fd = top_get(root, w, f.id.mnt_id);
 	if (top_fd < 0)
 		return top_fd;
 	r = w->holder ? lock_get(top_fd, w, f.id.mnt_id) : 0;
@@ -322,10 +363,8 @@ static int restore(const struct restore_message *m)
 			return dir_fd;
 	}
 	gate("restore", m->name);
-	return renameat2(job_fd, number, m->to < 0 ? dir_fd : m->to,
-			 m->to_name ? m->to_name : m->name, RENAME_NOREPLACE) < 0
-		       ? -errno
-		       : 0;
+	return move_back(job_fd, number, m->to < 0 ? dir_fd : m->to,
+			 m->to_name ? m->to_name : m->name);
 }
 
 /* May the process that asks write where this was? Its mounts are read once for all that it has put

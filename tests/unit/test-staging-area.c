@@ -64,8 +64,8 @@ static void area_open(void)
 	struct submitter *submitter;
 
 	ck_assert_int_eq(submitter_get(&submitter, &w.submitters, &who), 0);
-	ck_assert_int_eq(staging_area_get(&area, &w.submitters, submitter, JOB_DELETE, w.mount, 0),
-			 0);
+	ck_assert_int_eq(
+		staging_area_get(&area, &w.submitters, submitter, JOB_DELETE, w.mount, "", 0), 0);
 	submitter_unref(submitter);
 }
 
@@ -175,7 +175,7 @@ START_TEST(test_staging_area_is_another_daemons)
 	expect(0, -ENOENT);
 	for (size_t i = 1; i < WAITERS; i++)
 		expect(i, -EBUSY);
-	ck_assert_uint_eq(w.submitters.n_busy_mounts, 1); /* logged once */
+	ck_assert_uint_eq(w.submitters.n_busy_dirs, 1); /* logged once */
 	ck_assert_uint_eq(area->users, 0);
 	ck_assert_uint_eq(count_open(), 0);
 	ck_assert(!job_world_has(&w, ".reclaim/65534"));

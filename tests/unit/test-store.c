@@ -31,6 +31,7 @@ static struct job_record full_job(void)
 		.path = ODD,
 		.mount = "/mnt" ODD,
 		.staging = "17" ODD,
+		.host = "rack7" ODD,
 		.inplace = "read-only" ODD,
 		.message = "waits" ODD,
 		.strategy = "fast" ODD,
@@ -79,6 +80,7 @@ static int assert_job(const struct job_record *r, void *userdata)
 	ck_assert_str_eq(r->path, e->path);
 	ck_assert_str_eq(r->mount, e->mount);
 	ck_assert_str_eq(r->staging, e->staging);
+	ck_assert_str_eq(r->host, e->host);
 	ck_assert_str_eq(r->inplace, e->inplace);
 	ck_assert_str_eq(r->message, e->message);
 	ck_assert_str_eq(r->strategy, e->strategy);
@@ -148,6 +150,7 @@ START_TEST(an_update_changes_all_but_who_what_and_when)
 		.created_usec = was.created_usec,
 		.mount = "",
 		.staging = "",
+		.host = "",
 		.inplace = "",
 		.message = "",
 		.strategy = "",
@@ -269,6 +272,7 @@ START_TEST(filters_choose_jobs_in_the_order_of_their_numbers)
 							       .path = "",
 							       .mount = "",
 							       .staging = "",
+							       .host = "",
 							       .inplace = "",
 							       .message = "",
 							       .strategy = "" }),

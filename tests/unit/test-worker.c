@@ -329,10 +329,10 @@ static int make(uid_t uid, bool really)
 
 	(void)snprintf(path, sizeof(path), "%s/mount", f.dir);
 	f.seen = (struct seen){ .fd = -1 };
-	ck_assert_int_ge(worker_make_staging(
-				 f.worker,
-				 &(struct make_staging_message){ path, 0, uid, uid, really, NULL },
-				 fixture_opened, &f),
+	ck_assert_int_ge(worker_make_staging(f.worker,
+					     &(struct make_staging_message){ path, 0, uid, uid,
+									     really, NULL, NULL },
+					     fixture_opened, &f),
 			 0);
 	fixture_wait(&f);
 	fd_closep(&f.seen.fd);

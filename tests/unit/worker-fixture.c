@@ -212,11 +212,13 @@ void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name)
 	static const struct staged_callbacks cb = { on_range, on_staged };
 
 	begin(f);
-	ck_assert_int_ge(
-		worker_stage(f->worker,
-			     &(struct stage_message){ SESSION, name, !f->wants_no_dir, staging_fd },
-			     &cb, f),
-		0);
+	ck_assert_int_ge(worker_stage(f->worker,
+				      &(struct stage_message){ .session = SESSION,
+							       .name = name,
+							       .wants_dir = !f->wants_no_dir,
+							       .staging = staging_fd },
+				      &cb, f),
+			 0);
 }
 
 int fixture_stage(struct fixture *f, int staging_fd, const char *name)

@@ -8,6 +8,7 @@
 #include <systemd/sd-id128.h>
 
 #include "base/macros.h"
+#include "base/staging-dir.h"
 #include "daemon/jobs/trim-totals.h"
 #include "daemon/spools/spool.h"
 #include "daemon/workers/pacers.h"
@@ -125,14 +126,14 @@ const struct field *field_find(const struct field *fields, const char *name)
 /* Malloc'ed. */
 static char *staging_path(const struct job_record *r)
 {
+	_cleanup_free_ char *dir = NULL;
 	char *path;
 
 	if (!r->staging || r->staging[0] == '\0')
 		return strdup("");
-	return asprintf(&path, "%s/.reclaim/%u/%s", strcmp(r->mount, "/") == 0 ? "" : r->mount,
-			(unsigned)r->uid, r->staging) < 0
-		       ? NULL
-		       : path;
+	dir = staging_dir_path(r->mount, r->host ? r->host : "");
+	return !dir || asprintf(&path, "%s/%u/%s", dir, (unsigned)r->uid, r->staging) < 0 ? NULL
+											  : path;
 }
 
 const char *field_text(const struct field *f, const void *object, char **ret_made)

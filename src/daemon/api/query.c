@@ -110,8 +110,8 @@ static int keep(const struct job_record *r, void *userdata)
 {
 	struct page *page = userdata;
 	struct job_record *p = &page->v[page->n];
-	const char **const texts[] = { &p->origin,  &p->path,    &p->mount,   &p->staging,
-				       &p->inplace, &p->message, &p->strategy };
+	const char **const texts[] = { &p->origin, &p->path,    &p->mount,   &p->staging,
+				       &p->host,   &p->inplace, &p->message, &p->strategy };
 	size_t lens[ELEMENTSOF(texts)], len = 0;
 	char *at;
 

@@ -98,7 +98,7 @@ static int load_job(const struct job_record *r, void *userdata)
 	e = submitter_get(&submitter, jobs->submitters, &id);
 	if (e >= 0)
 		e = staging_area_get(&area, jobs->submitters, submitter,
-				     r->kind == JOB_TRIM ? JOB_TRIM : JOB_DELETE, r->mount,
+				     r->kind == JOB_TRIM ? JOB_TRIM : JOB_DELETE, r->mount, r->host,
 				     mount ? mount->dev : 0);
 	if (e >= 0)
 		e = jobs_reserve(jobs, jobs->table.n + 1);

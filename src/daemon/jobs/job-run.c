@@ -163,9 +163,9 @@ static void say_left(struct job *j, const struct restore_result *back, uint64_t 
 	(void)counted_format(names, sizeof(names), j->r.names, "name", "names");
 	if (back->stuck > 0)
 		job_say(j,
-			"%" PRIu64 " of %s could not be deleted, and %s kept in %s/.reclaim/%u/%s "
+			"%" PRIu64 " of %s could not be deleted, and %s kept in %s/%u/%s "
 			"because %s cannot go back: %s",
-			back->stuck, names, back->stuck == 1 ? "is" : "are", j->area->mount,
+			back->stuck, names, back->stuck == 1 ? "is" : "are", j->area->dir,
 			(unsigned)j->r.uid, j->r.staging, back->stuck == 1 ? "it" : "they",
 			back->text);
 	else if (j->r.names == 1)

@@ -295,8 +295,8 @@ static void refuse_staged(struct submit *s, int error, const struct intake_failu
 		record_outcome(s);
 		job_say(j,
 			"refused while names were being moved out of the way; %" PRIu64
-			" of them could not be moved back and are kept in %s/.reclaim/%u/%s",
-			s->staged, s->mount, (unsigned)j->r.uid, j->r.staging);
+			" of them could not be moved back and are kept in %s/%u/%s",
+			s->staged, j->area->dir, (unsigned)j->r.uid, j->r.staging);
 		tell_new(j);
 		job_finish(j, JOB_FAILED);
 		(void)hand_to_stopper(s->job);
@@ -400,6 +400,7 @@ static void on_staging(int r, int fd, void *userdata)
 			&(struct stage_message){ .session = s->session,
 						 .name = s->staging,
 						 .wants_dir = s->record.held_until_usec == 0,
+						 .always = *s->area->host,
 						 .staging = fd },
 			&callbacks, s);
 	else if (r >= 0)
@@ -727,11 +728,13 @@ static void find_mount(struct submit *s, const struct intake_validated *l)
 
 static void complete(struct submit *s, const struct intake_validated *l)
 {
+	char host[FLEET_NAME_SIZE];
 	int r;
 
 	find_mount(s, l);
+	staging_host(s->jobs->context, s->mount, host);
 	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, JOB_DELETE, s->mount,
-			     l->dev);
+			     host, l->dev);
 	if (r >= 0)
 		r = jobs_reserve_all(s->jobs);
 	if (r < 0 || !names_wanted(s)) {
@@ -739,6 +742,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 		refuse(s);
 		return;
 	}
+	s->record.host = s->area->host;
 	s->record.names = l->names;
 	s->record.entries = l->entries;
 	/* A tree is not gone through to be counted, as other processes would wait for those reads.
@@ -841,6 +845,7 @@ static int describe(struct submit *s, const struct submit_options *o)
 		.origin = s->origin,
 		.path = "",
 		.mount = "",
+		.host = "",
 		.staging = s->jobs->context->config->staging ? s->staging : "",
 		.inplace = "",
 		.message = "",

@@ -229,6 +229,7 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	j->r.groups = submitter->id.groups;
 	j->r.n_groups = submitter->id.n_groups;
 	j->r.mount = area->mount;
+	j->r.host = area->host;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
 		const char **text = text_of(&j->r, own_texts[i]), *to = *text;

@@ -36,8 +36,8 @@ struct trim_total;
 SLIST_HEAD(shrinking_files, shrinking_file);
 
 struct job {
-	/* Strings are the job's own but for mount, which is the staging area's; staging is "" or
-	 * uuid_text; groups are the submitter's. */
+	/* Strings are the job's own but for mount and host, which are the staging area's; staging
+	 * is "" or uuid_text; groups are the submitter's. */
 	struct job_record r;
 	char uuid_text[33];
 	enum job_phase phase;  /* r.state is its state */

@@ -11,6 +11,7 @@
 #include "job-recover.h"
 #include "base/escape.h"
 #include "base/fd.h"
+#include "base/staging-dir.h"
 #include "base/units.h"
 
 /* Root's worker may die on the way and is replaced: so often in one round. */
@@ -19,16 +20,18 @@
 /* A user may put any number of directories there, of any name: so many are named. */
 #define SHOWN_MOST 3
 
-/* <mount>/.reclaim, each user's directory in it, each job's in that: one after the other, and into
- * each before the next. */
-enum depth { MOUNTS, USERS, DIRS, DEPTHS };
+/* <mount>/.reclaim, the parts in it that hosts of a fleet have, each user's directory in it and in
+ * each part, each job's in that: one after the other, and into each before the next. */
+enum depth { MOUNTS, PARTS, USERS, DIRS, DEPTHS };
 
 struct orphans {
 	struct jobs *jobs;
 	unsigned deaths;
 	enum depth depth;
 	struct {
-		char **names; /* mount points; uids in words; directories of no unfinished job */
+		/* Mount points; "" for .reclaim itself, and hosts; uids in words; directories of no
+		 * unfinished job. */
+		char **names;
 		size_t n, at; /* at: so many of them have been begun with */
 	} levels[DEPTHS];
 	int user_fd;
@@ -58,6 +61,12 @@ static const char *begun(const struct orphans *o, enum depth depth)
 	return o->levels[depth].names[o->levels[depth].at - 1];
 }
 
+/* Of which the users' directories are. Malloc'ed, or NULL. */
+static char *dir_path(const struct orphans *o)
+{
+	return staging_dir_path(begun(o, MOUNTS), begun(o, PARTS));
+}
+
 static int compare_known(const void *a, const void *b)
 {
 	return strcmp(a, b);
@@ -83,17 +92,16 @@ static void show(struct orphans *o, const char *name)
 /* One line about what is kept of a user's. */
 static void log_orphan(struct orphans *o)
 {
-	_cleanup_free_ char *mount = escape_name(begun(o, MOUNTS));
+	_cleanup_free_ char *dir = dir_path(o), *at = escape_name(dir ? dir : "?");
 	const char *user = begun(o, USERS);
 	char n[COUNTED_SIZE], more[48] = "";
 
 	if (o->n_kept > SHOWN_MOST)
 		(void)snprintf(more, sizeof(more), " and %zu more", o->n_kept - SHOWN_MOST);
 	log_user(LOG_WARNING, (uid_t)strtoul(user, NULL, 10), MESSAGE_STAGING_ORPHAN,
-		 "%s/.reclaim/%s has %s of no job that is on record (%s%s): kept; look at what is "
-		 "in "
+		 "%s/%s has %s of no job that is on record (%s%s): kept; look at what is in "
 		 "there, and move it to its place, or delete it",
-		 mount ? mount : "?", user,
+		 at ? at : "?", user,
 		 counted_format(n, sizeof(n), o->n_kept, "directory", "directories"), o->shown,
 		 more);
 	o->n_kept = 0;
@@ -129,14 +137,26 @@ static bool is_of_new_job(const struct orphans *o, const char *name)
 	return false;
 }
 
+/* If .reclaim is listed once more, it is known. NULL is accepted. */
+static void part_add(struct orphans *o, const char *host)
+{
+	for (size_t i = 0; host && i < o->levels[PARTS].n; i++)
+		if (strcmp(o->levels[PARTS].names[i], host) == 0)
+			return;
+	if (host)
+		names_add(o, PARTS, host);
+}
+
 static void on_entry(const char *name, const struct lasting_identity *id, void *userdata)
 {
 	struct orphans *o = userdata;
 
 	(void)id;
-	if (o->depth == MOUNTS) {
+	if (o->depth == PARTS) {
 		if (strspn(name, "0123456789") == strlen(name))
 			names_add(o, USERS, name);
+		else if (!*begun(o, PARTS))
+			part_add(o, staging_part_host(name));
 		return;
 	}
 	if (o->n_known > 0 && bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
@@ -184,21 +204,23 @@ static void on_opened(int r, int fd, void *userdata)
 
 static int begin(struct orphans *o, struct worker *intake, const char *name)
 {
-	char path[PATH_MAX];
+	_cleanup_free_ char *path = NULL;
+	const char *host;
 
 	switch (o->depth) {
-	case MOUNTS:
-		(void)snprintf(path, sizeof(path), "%s/.reclaim",
-			       strcmp(name, "/") == 0 ? "" : name);
-		return worker_open_dir(intake, -1, path, NULL, on_opened, o);
+	case PARTS:
+		path = dir_path(o);
+		return path ? worker_open_dir(intake, -1, path, NULL, on_opened, o) : -ENOMEM;
 	case USERS:
+		host = begun(o, PARTS);
 		/* Checked as closely as where something is to be put into it: the owner of the root
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
 		return worker_make_staging(
 			intake,
 			&(struct make_staging_message){ .mount_path = begun(o, MOUNTS),
 							.uid = (uid_t)strtoul(name, NULL, 10),
-							.holder = o->jobs->context->holder },
+							.holder = o->jobs->context->holder,
+							.host = *host ? host : NULL },
 			on_opened, o);
 	default:
 		return worker_remove_staging(intake, o->user_fd, name, on_orphan_removed, o);
@@ -214,6 +236,11 @@ static void next(struct orphans *o)
 	for (;;) {
 		if (o->levels[o->depth].at < o->levels[o->depth].n && !c->stopping) {
 			o->levels[o->depth].at++;
+			if (o->depth == MOUNTS) {
+				names_add(o, PARTS, "");
+				o->depth = PARTS;
+				continue;
+			}
 			if (root_intake(o, &intake) >= 0 &&
 			    begin(o, intake, begun(o, o->depth)) >= 0)
 				return;

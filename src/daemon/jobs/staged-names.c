@@ -37,9 +37,9 @@ static void listing_end(struct staging_listing *l)
 		outcome_record(l->outcome, l->jobs->context->store, job_marked, j);
 	if (l->strange > 0)
 		log_job(LOG_WARNING, MESSAGE_STAGING_ORPHAN, &j->r,
-			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
+			"%s in %s/%u/%s, not of job %" PRIu64 ": kept",
 			counted_format(names, sizeof(names), l->strange, "name", "names"),
-			j->area->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
+			j->area->dir, (unsigned)j->r.uid, j->uuid_text, j->r.id);
 	if (l->found < j->r.names && !*j->r.inplace && j->phase != PHASE_RETURNING)
 		job_set_text(&j->r.inplace,
 			     "reclaimd was interrupted while moving names into staging");

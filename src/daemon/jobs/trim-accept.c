@@ -102,6 +102,7 @@ static int describe(struct trim_submit *s, const struct lasting_identity *root, 
 		.path = strdup(s->area->mount),
 		.mount = s->area->mount,
 		.staging = "",
+		.host = "",
 		.inplace = "",
 		.message = "",
 		.strategy = "",
@@ -188,7 +189,7 @@ static int submit_begin_on(struct jobs *jobs, const struct mount *m, uint64_t mi
 	s->jobs = jobs;
 	s->dev = m->dev;
 	owner->user->jobs++;
-	r = staging_area_get(&s->area, jobs->submitters, owner, JOB_TRIM, m->target, m->dev);
+	r = staging_area_get(&s->area, jobs->submitters, owner, JOB_TRIM, m->target, "", m->dev);
 	if (r >= 0)
 		r = describe(s, &root, min_bytes, origin);
 	if (r >= 0)

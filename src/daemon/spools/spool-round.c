@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/staging-dir.h"
 #include "base/thread.h"
 #include "engine/guard/protect.h"
 
@@ -21,7 +22,7 @@
 
 bool spool_name_is_ours(const char *name)
 {
-	return strncmp(name, ".reclaim", strlen(".reclaim")) == 0;
+	return strncmp(name, STAGING_DIR, strlen(STAGING_DIR)) == 0;
 }
 
 static int refuse(struct spool_round *r, int error, const char *why)

@@ -13,6 +13,7 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/lock-holder.h"
+#include "base/staging-dir.h"
 
 #define IDLE_USEC USEC_PER_SEC
 
@@ -35,18 +36,32 @@ static struct staging_area *staging_area_free(struct staging_area *area)
 	fd_closep(&area->staging_fd);
 	submitter_unref(area->submitter);
 	free(area->mount);
+	free(area->host);
+	free(area->dir);
 	free(area);
 	return NULL;
 }
 
+void staging_host(const struct context *c, const char *mount, char ret[FLEET_NAME_SIZE])
+{
+	const struct config *config = c->config;
+
+	ret[0] = '\0';
+	for (size_t i = 0; config->fleet_database && i < config->n_fleet_filesystems; i++)
+		if (strcmp(config->fleet_filesystems[i].path, mount) == 0 &&
+		    config_fleet_name(config, ret) < 0)
+			ret[0] = '\0';
+}
+
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, enum job_kind kind, const char *mount, dev_t dev)
+		     struct submitter *submitter, enum job_kind kind, const char *mount,
+		     const char *host, dev_t dev)
 {
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &submitters->areas, link)
 	if (area->submitter->id.uid == submitter->id.uid && area->kind == kind &&
-	    strcmp(area->mount, mount) == 0) {
+	    strcmp(area->mount, mount) == 0 && strcmp(area->host, host) == 0) {
 		area->dev = dev ? dev : area->dev;
 		*ret = staging_area_ref(area);
 		return 0;
@@ -60,7 +75,9 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 	area->dev = dev;
 	area->kind = kind;
 	area->mount = strdup(mount);
-	if (!area->mount) {
+	area->host = strdup(host);
+	area->dir = staging_dir_path(mount, host);
+	if (!area->mount || !area->host || !area->dir) {
 		staging_area_free(area);
 		return -ENOMEM;
 	}
@@ -185,8 +202,8 @@ int staging_area_intake(const struct staging_area *area, struct submitter *submi
 
 static bool is_logged(const struct staging_area *area)
 {
-	for (char **mount = area->submitters->busy_mounts; mount && *mount; mount++)
-		if (strcmp(*mount, area->mount) == 0)
+	for (char **dir = area->submitters->busy_dirs; dir && *dir; dir++)
+		if (strcmp(*dir, area->dir) == 0)
 			return true;
 	return false;
 }
@@ -195,19 +212,26 @@ static void on_holder(const char *name, const struct lasting_identity *id, void 
 {
 	const struct staging_opening *o = userdata;
 	const struct staging_area *area = o->area;
-	_cleanup_free_ char *mount = escape_name(area->mount);
+	_cleanup_free_ char *mount = escape_name(area->mount), *dir = escape_name(area->dir);
 	char holder[160];
 
 	(void)id;
-	if (is_logged(area) ||
-	    strings_add(&area->submitters->busy_mounts, &area->submitters->n_busy_mounts,
-			strdup(area->mount)) < 0)
+	if (is_logged(area) || strings_add(&area->submitters->busy_dirs,
+					   &area->submitters->n_busy_dirs, strdup(area->dir)) < 0)
 		return;
 	holder_describe(name, holder, sizeof(holder));
-	log_line(LOG_WARNING,
-		 "%s: another reclaimd (%s) has the staging areas there, so jobs delete in "
-		 "place. If that one is gone for good, remove %s/.reclaim/" HOLDER_DIR,
-		 mount ? mount : "?", holder, mount ? mount : "?");
+	if (*area->host)
+		log_line(LOG_WARNING,
+			 "%s: another reclaimd (%s) is called %s in the fleet, too, and has the "
+			 "staging areas there, so jobs delete in place. Give this one another "
+			 "`fleet: {name: }`; or, if that one is gone for good, remove "
+			 "%s/" HOLDER_DIR,
+			 mount ? mount : "?", holder, area->host, dir ? dir : "?");
+	else
+		log_line(LOG_WARNING,
+			 "%s: another reclaimd (%s) has the staging areas there, so jobs delete in "
+			 "place. If that one is gone for good, remove %s/" HOLDER_DIR,
+			 mount ? mount : "?", holder, dir ? dir : "?");
 }
 
 static void on_holder_listed(int r, void *userdata)
@@ -238,8 +262,7 @@ static int find_holder(struct staging_opening *o)
 	struct worker *root;
 	int r = staging_area_intake(area, area->submitters->root, &root);
 
-	if (asprintf(&path, "%s/.reclaim/" HOLDER_DIR,
-		     strcmp(area->mount, "/") == 0 ? "" : area->mount) < 0) {
+	if (asprintf(&path, "%s/" HOLDER_DIR, area->dir) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
@@ -276,12 +299,13 @@ static int request_open(struct staging_opening *o)
 	r = staging_area_intake(area, area->submitters->root, &root);
 	if (r < 0)
 		return r;
-	return worker_make_staging(root,
-				   &(struct make_staging_message){
-					   area->mount, mnt_id, area->submitter->id.uid,
-					   area->submitter->id.gid, o->make,
-					   o->make ? area->submitters->context->holder : NULL },
-				   on_made, o);
+	return worker_make_staging(
+		root,
+		&(struct make_staging_message){ area->mount, mnt_id, area->submitter->id.uid,
+						area->submitter->id.gid, o->make,
+						o->make ? area->submitters->context->holder : NULL,
+						*area->host ? area->host : NULL },
+		on_made, o);
 }
 
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
@@ -394,10 +418,10 @@ void staging_areas_done(struct submitters *s)
 		LIST_REMOVE(area, link);
 		staging_area_free(area);
 	}
-	for (char **mount = s->busy_mounts; mount && *mount; mount++)
-		free(*mount);
-	free(s->busy_mounts);
-	s->busy_mounts = NULL;
+	for (char **dir = s->busy_dirs; dir && *dir; dir++)
+		free(*dir);
+	free(s->busy_dirs);
+	s->busy_dirs = NULL;
 }
 
 /* ---- what is empty goes -----------------------------------------------------------------------
@@ -440,7 +464,7 @@ static void on_removed(int r, void *userdata)
 
 	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !worker_died(r))
 		log_user(LOG_WARNING, t->submitter->id.uid, SD_ID128_NULL,
-			 "%s/.reclaim/%u/%s could not be removed: %s", t->area->mount,
+			 "%s/%u/%s could not be removed: %s", t->area->dir,
 			 (unsigned)t->submitter->id.uid, t->job_dir, strerror(-r));
 	tidy_done(t, r);
 }

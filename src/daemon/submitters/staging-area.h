@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The staging area of a user on a mount: <mount>/.reclaim/<uid>, the worker that deletes beneath
- * it, and the queue of jobs for it, of which one runs at a time. Jobs that trim a filesystem have
- * one of their own there, which is nothing but their queue: they hold up no deletions.
+/* The staging area of a user on a mount: <mount>/.reclaim/<uid>, or, where hosts of a fleet share
+ * the filesystem, <mount>/.reclaim/@<host>/<uid>; the worker that deletes beneath it, and the queue
+ * of jobs for it, of which one runs at a time. Jobs that trim a filesystem have one of their own
+ * there, which is nothing but their queue: they hold up no deletions.
  *
  * The staging directory's descriptor and the delete worker keep the filesystem busy. They are let
  * go a second after their last use, so that it can be unmounted: jobs that are held or paused keep
@@ -10,6 +11,7 @@
 
 #include <sys/queue.h>
 
+#include "base/fleet-name.h"
 #include "submitter.h"
 #include "daemon/workers/worker-handle.h"
 
@@ -38,6 +40,7 @@ struct staging_area {
 	unsigned refs, users;        /* users: of the descriptor and the worker */
 	struct submitter *submitter; /* the first one: its uid and gid are the directory's */
 	char *mount;                 /* mount point in our namespace, or "" if it has none */
+	char *host, *dir;            /* base/staging-dir.h; "": of no fleet */
 	dev_t dev;
 	int staging_fd;
 	bool ours;           /* more may be put there: no other daemon has the mount */
@@ -60,10 +63,15 @@ static inline bool staging_area_flush_is_full(const struct staging_area *area)
 	return area->flush.n >= WORKER_FLUSH;
 }
 
-/* The staging area of that user on that mount, made if there is none. Drop it with
- * staging_area_unref. */
+/* The host whose part of staging names on that mount are put into from now on; "" for .reclaim
+ * itself. Those that are there stay where they are. */
+void staging_host(const struct context *c, const char *mount, char ret[FLEET_NAME_SIZE]);
+
+/* The staging area of that user on that mount, and in the part of that host if it is not "", made
+ * if there is none. Drop it with staging_area_unref. */
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, enum job_kind kind, const char *mount, dev_t dev);
+		     struct submitter *submitter, enum job_kind kind, const char *mount,
+		     const char *host, dev_t dev);
 struct staging_area *staging_area_ref(struct staging_area *area);
 /* Is its filesystem mounted, where it has a mount point? */
 bool staging_area_is_mounted(const struct staging_area *area);

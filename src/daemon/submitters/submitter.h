@@ -83,8 +83,8 @@ struct submitters {
 	struct user_list users;
 	struct held held; /* of all but root */
 	struct staging_area_list areas;
-	char **busy_mounts; /* that another daemon has, which has been logged */
-	size_t n_busy_mounts;
+	char **busy_dirs; /* of staging, that another daemon has, which has been logged */
+	size_t n_busy_dirs;
 	struct submitter *root; /* whose intake worker makes staging directories */
 };
 

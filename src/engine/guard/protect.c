@@ -14,6 +14,7 @@
 #include "locations.h"
 #include "base/array.h"
 #include "base/mounts.h"
+#include "base/staging-dir.h"
 
 /* The kernel knows 32 swap files at most. */
 #define SWAPS_MAX MiB(1)
@@ -90,7 +91,7 @@ static const struct {
 
 /* Names that mean the same at the root of every mount. */
 static const char *const mount_root_names[] = {
-	"lost+found", ".reclaim",    "aquota.user",    "aquota.group",
+	"lost+found", STAGING_DIR,   "aquota.user",    "aquota.group",
 	"quota.user", "quota.group", "aquota.project",
 };
 
@@ -729,7 +730,7 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 	if (fd_whereabouts(dirfd, "", 0, &dir) < 0)
 		return "lies in a directory that cannot be looked at";
 	if (dir.is_mount_root && is_one_of(name, mount_root_names, ELEMENTSOF(mount_root_names)))
-		return strcmp(name, ".reclaim") == 0 ? own : "belongs to its filesystem";
+		return strcmp(name, STAGING_DIR) == 0 ? own : "belongs to its filesystem";
 	return hold_reason(p, dirfd, name, S_ISDIR(id->mode));
 }
 

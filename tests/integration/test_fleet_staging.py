@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Hosts of a fleet on one filesystem: each stages in its own part of .reclaim, finds its jobs again whatever
+the configuration says by then, and takes no other host's for orphans. A daemon stands for a host."""
+import itertools
+import os
+import signal
+import sqlite3
+import stat
+
+import contents
+import daemon_fixture
+import dbuswire
+import fixture
+from daemon_fixture import user
+from fixture import USER, build, command, listing, write
+
+HOUR = 3600 * 1000 * 1000
+EMPTY = "0" * 32
+
+
+def fleet(host, *mounts):
+    return 'fleet:\n  database: "host=/nowhere"\n  name: %s\n  filesystems: {%s}\n' % (
+        host, ", ".join('"%s": shared%d' % (mount, i) for i, mount in enumerate(mounts)))
+
+
+class Case(daemon_fixture.Case):
+    """The first host is called a."""
+
+    def setUp(self):
+        super().setUp()
+        self.top = os.path.join(self.root, ".reclaim")
+        self.second = daemon_fixture.Daemon()
+        self.addCleanup(self.second_stops)
+        self.called("a")
+
+    def second_stops(self):
+        if self.second.process:
+            self.assertEqual(self.second.stop(), 0, self.second.said())
+
+    def called(self, host, daemon=None):
+        """From its next life on; None: it is in no fleet."""
+        daemon = daemon or self.daemon
+        if daemon.process:
+            daemon.stop()
+        daemon.configure(fleet(host, self.root) if host else "")
+        daemon.start()
+        return daemon
+
+    def held(self, name, daemon=None, uid=0):
+        write(self.path(name))
+        if uid:
+            os.chown(self.path(name), uid, uid)
+        c = (daemon or self.daemon).client(uid)
+        return c, c.submit(self.path(name), undo_usec=HOUR)
+
+    def part(self, host):
+        return os.path.join(self.top, "@" + host) if host else self.top
+
+    def staged_in(self, host, uid=0):
+        at = os.path.join(self.part(host), str(uid))
+        return sorted(os.listdir(at)) if os.path.isdir(at) else []
+
+
+class Part(Case):
+    def test_is_roots_and_its_users(self):
+        c, n = self.held("mine")
+        self.assertEqual(self.staged_in("a"), [c.get(n, "Uuid").replace("-", "")])
+        self.assertEqual(c.get(n, "Inplace"), "")
+        self.assertEqual(c.get(n, "Staging"), os.path.join(self.part("a"), "0", self.staged_in("a")[0]).encode())
+        os.chmod(self.data, 0o1777)
+        self.held("users", uid=USER)
+        self.assertEqual(sorted(os.listdir(self.top)), ["@a"])
+        self.assertEqual(sorted(os.listdir(self.part("a"))), ["0", str(USER), "lock"])
+        for path, uid, mode in ((self.top, 0, 0o711), (self.part("a"), 0, 0o711),
+                                (os.path.join(self.part("a"), str(USER)), USER, 0o700)):
+            st = os.stat(path)
+            self.assertEqual((st.st_uid, stat.S_IMODE(st.st_mode)), (uid, mode), path)
+        with user():
+            for path in (self.part("b"), os.path.join(self.part("a"), "0"), os.path.join(self.part("a"), "@b")):
+                with self.assertRaises(PermissionError):
+                    os.mkdir(os.path.join(path, "x") if os.path.isdir(path) else path)
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertEqual(listing(self.data), ["mine"])
+
+    def test_deletes(self):
+        build(self.data, "dir/a/b\ndir/c\nstays")
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("dir"))), "done", self.daemon.said())
+        self.daemon.wait_gone(os.path.join(self.part("a"), "0", "x"))
+        self.until(lambda: self.staged_in("a") == [])
+        self.assertEqual(listing(self.data), ["stays"])
+
+    def test_only_on_its_filesystems(self):
+        self.mount_disk()
+        write(self.path("file"))
+        c = self.daemon.client()
+        n = c.submit(self.path("file"), undo_usec=HOUR)
+        self.assertEqual(os.listdir(os.path.join(self.data, ".reclaim", "0")), [c.get(n, "Uuid").replace("-", "")])
+        c.call("Restore", "ta{sv}", n, {})
+
+    def test_is_protected(self):
+        """By every name, for root, too."""
+        c, n = self.held("mine")
+        before = contents.fingerprint(os.fsencode(self.top))
+        other = os.path.join(self.daemon.dir, "other")
+        os.mkdir(other)
+        command("mount", "--bind", self.part("a"), other)
+        self.addCleanup(fixture.unmount, other)
+        job = self.staged_in("a")[0]
+        for path in (self.top, self.part("a"), os.path.join(self.part("a"), "0"), os.path.join(self.part("a"), "lock"),
+                     os.path.join(self.part("a"), "0", job), os.path.join(self.part("a"), "0", job, "1"),
+                     os.path.join(other, "0"), os.path.join(other, "0", job)):
+            with self.assertRaises(dbuswire.Error) as e:
+                c.submit(path)
+            self.assertIn("belongs to reclaimd itself", e.exception.text, path)
+        self.assertEqual(contents.fingerprint(os.fsencode(self.top)), before)
+        c.call("Restore", "ta{sv}", n, {})
+
+    def in_place(self, name):
+        c, n = self.held(name)
+        self.assertIn("no staging area on this mount", c.get(n, "Inplace"), name)
+        c.call("Cancel", "at", [n])
+        os.unlink(self.path(name))
+
+    def test_of_another_is_not_used(self):
+        """What is called so is believed only if it is as root would have made it."""
+        at = self.part("a")
+        os.mkdir(self.top, 0o711)
+        os.mkdir(os.path.join(self.data, "elsewhere"), 0o711)
+        os.symlink(os.path.join(self.data, "elsewhere"), at)
+        self.in_place("link")
+        os.unlink(at)
+        os.mkdir(at)
+        os.chmod(at, 0o777)
+        self.in_place("mode")
+        os.chmod(at, 0o711)
+        os.chown(at, USER, USER)
+        self.in_place("owner")
+        os.chown(at, 0, 0)
+        command("mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", at)
+        self.in_place("mount")
+        command("umount", at)
+        command("setfacl", "-m", "u:%d:rwx" % USER, at)
+        self.in_place("acl")
+        command("setfacl", "-b", at)
+        os.chmod(at, 0o711)
+        self.assertEqual(listing(self.data), ["elsewhere"])
+        self.assertEqual(os.listdir(at), [])
+        c, n = self.held("mine")
+        self.assertEqual(c.get(n, "Inplace"), "")
+        c.call("Restore", "ta{sv}", n, {})
+
+    def test_unfinished(self):
+        """The machine went down while it was made."""
+        os.mkdir(self.top, 0o711)
+        os.mkdir(self.part("a"), 0)
+        c, n = self.held("mine")
+        self.assertEqual(c.get(n, "Inplace"), "")
+        c.call("Restore", "ta{sv}", n, {})
+
+
+class Hosts(Case):
+    def test_attack_09_hosts_do_not_meet(self):
+        self.called("b", self.second)
+        for _ in range(3):
+            serials = []
+            for daemon in (self.daemon, self.second):
+                c = daemon.client()
+                for k in range(4):
+                    name = "%s%d" % ("first" if daemon is self.daemon else "second", k)
+                    build(self.data, name + "/x/y")
+                    serials.append((c, c.send_submit(self.path(name))))
+            for c, serial in serials:
+                n = c.answer(serial).body[0]
+                self.assertEqual((c.wait(n), c.get(n, "Inplace")), ("done", ""))
+            for daemon in (self.daemon, self.second):
+                daemon.stop()
+                daemon.start()
+        for daemon in (self.daemon, self.second):
+            self.assertNotIn("of no job", daemon.said())
+            self.assertNotIn("another reclaimd", daemon.said())
+        self.assertEqual(listing(self.data), [])
+
+    def test_attack_09_no_others_orphans(self):
+        """Not of a host that runs, that was killed, or that has left no lock."""
+        c, n = self.held("first")
+        empty = os.path.join(self.part("a"), "0", EMPTY)
+        os.mkdir(empty, 0o700)
+        before = contents.fingerprint(os.fsencode(self.part("a")))
+
+        def restarts():
+            self.called("b", self.second)
+            _, m = self.held("second", self.second)
+            self.second.client().call("Restore", "ta{sv}", m, {})
+            os.unlink(self.path("second"))
+            self.assertEqual(self.second.stop(), 0, self.second.said())
+            self.assertEqual(contents.fingerprint(os.fsencode(self.part("a"))), before)
+            self.assertNotIn("of no job", self.second.said())
+
+        restarts()
+        self.daemon.kill()
+        restarts()
+        lock, aside = os.path.join(self.part("a"), "lock"), os.path.join(self.daemon.dir, "aside")
+        command("mv", lock, aside)
+        before = contents.fingerprint(os.fsencode(self.part("a")))
+        restarts()
+        command("mv", aside, lock)
+        self.daemon.start()
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+        self.assertEqual(listing(self.data), ["first"])
+        self.assertFalse(os.path.exists(empty))  # its own, and of no job
+
+    def test_attack_09_two_of_one_name(self):
+        _, n = self.held("first")
+        self.called("a", self.second)
+        c, m = self.held("second", self.second)
+        self.assertIn("another reclaimd has it", c.get(m, "Inplace"))
+        self.second.wait_said("is called a in the fleet, too")
+        self.assertIn("process %d)" % self.daemon.process.pid, self.second.said())
+        self.assertIn("%s/lock" % self.part("a"), self.second.said())
+        self.assertNotIn("of no job", self.second.said())
+        c.call("Cancel", "at", [m])
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+        self.assertEqual(listing(self.data), ["first", "second"])
+
+    def test_attack_09_beside_one_in_no_fleet(self):
+        _, n = self.held("first")
+        self.called(None, self.second)
+        c, m = self.held("second", self.second)
+        self.assertEqual(c.get(m, "Inplace"), "")
+        self.assertEqual(len(self.staged_in("")), 1)
+        for daemon in (self.daemon, self.second):
+            daemon.stop()
+            daemon.start()
+            self.assertNotIn("of no job", daemon.said())
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+        self.second.client().call("Restore", "ta{sv}", m, {})
+        self.assertEqual(listing(self.data), ["first", "second"])
+
+
+class Renamed(Case):
+    """A host joins a fleet, leaves it, is called otherwise: its jobs go on where they are."""
+
+    ORDERS = tuple(itertools.permutations((None, "a", "b"), 2))
+
+    def begin(self, host, k):
+        """One that is held, and one that is queued."""
+        build(self.data, "held%d/x\nqueued%d/y/z" % (k, k))
+        c = self.daemon.client()
+        c.call("PauseAll")
+        held = c.submit(self.path("held%d" % k), undo_usec=HOUR)
+        queued = c.submit(self.path("queued%d" % k))
+        for n in (held, queued):
+            self.assertEqual(c.get(n, "Inplace"), "")
+            self.assertIn(c.get(n, "Uuid").replace("-", ""), self.staged_in(host))
+        return held, queued
+
+    def end(self, host, held, queued, k):
+        c = self.daemon.client()
+        self.assertEqual(os.path.dirname(os.path.dirname(c.get(held, "Staging"))).decode(), self.part(host))
+        self.assertEqual((c.job(held)["state"], c.job(queued)["state"]), ("held", "queued"))
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(queued), "done", self.daemon.said())
+        self.assertEqual(c.get(queued, "Message"), "")
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertEqual(listing(self.path("held%d" % k)), ["x"])
+        self.until(lambda: self.staged_in(host) == [])
+
+    def test_every_order_over_a_restart(self):
+        for k, (before, after) in enumerate(self.ORDERS):
+            self.called(before)
+            held, queued = self.begin(before, k)
+            if k % 2:
+                self.daemon.kill()
+            self.called(after)
+            # What comes now is elsewhere, beside it.
+            more = self.begin(after, 100 + k)
+            self.end(before, held, queued, k)
+            self.daemon.client().call("PauseAll")
+            self.end_again(after, *more, 100 + k)
+        self.assertNotIn("of no job", self.daemon.said())
+
+    def end_again(self, host, held, queued, k):
+        """The queued one went on with the others."""
+        c = self.daemon.client()
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(queued), "done", self.daemon.said())
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertEqual(listing(self.path("held%d" % k)), ["x"])
+        self.until(lambda: self.staged_in(host) == [])
+
+    def test_every_order_over_a_reload(self):
+        for k, (before, after) in enumerate(self.ORDERS):
+            self.called(before)
+            held, queued = self.begin(before, k)
+            self.daemon.configure(fleet(after, self.root) if after else "")
+            c = self.daemon.client()
+            c.call("Reload")
+            more, _ = self.begin(after, 100 + k)
+            c.call("Restore", "ta{sv}", more, {})
+            self.end(before, held, queued, k)
+        self.assertNotIn("of no job", self.daemon.said())
+
+    def test_every_order_while_names_are_moved(self):
+        """Some are in staging, and the record does not say which."""
+        for k, (before, after) in enumerate(self.ORDERS):
+            self.daemon.configure(fleet(before, self.root) if before else "")
+            c = self.daemon.again_with_gate("stage:b")
+            build(self.data, "d%d/a\nd%d/b" % (k, k))
+            fd = os.open(self.path("d%d" % k), os.O_PATH)
+            c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, b"a"), (0, b"b")],
+                   daemon_fixture.described({"undo_usec": HOUR}), fds=[fd])
+            os.close(fd)
+            worker = self.daemon.stopped_worker()
+            self.assertEqual(listing(self.path("d%d" % k)), ["b"])
+            self.daemon.kill()
+            os.kill(worker, signal.SIGKILL)
+            self.called(after)
+            c = self.daemon.client()
+            (job,) = c.jobs()
+            self.assertEqual(c.wait_state(job["id"], "held"), "held", self.daemon.said())
+            c.call("Restore", "ta{sv}", job["id"], {})
+            self.assertEqual(listing(self.path("d%d" % k)), ["a", "b"])
+            self.until(lambda: self.staged_in(before) == [])
+        self.assertNotIn("of no job", self.daemon.said())
+
+    def test_orphans_of_an_earlier_name(self):
+        """Told of, because the lock there shows that they are of this state directory."""
+        _, n = self.held("mine")
+        orphan = os.path.join(self.part("a"), "0", "1" * 32)
+        build(orphan, "1")
+        os.mkdir(os.path.join(self.part("a"), "0", EMPTY), 0o700)
+        for host in ("b", None, "a"):
+            told = self.daemon.said().count("of no job")
+            self.called(host)
+            self.daemon.wait_said("of no job", told + 1)
+            self.assertIn("%s/0 has 1 directory of no job" % self.part("a"), self.daemon.said())
+        self.assertEqual(listing(orphan), ["1"])
+        self.assertFalse(os.path.exists(os.path.join(self.part("a"), "0", EMPTY)))
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+
+    def test_a_store_from_before_fleets(self):
+        """Its jobs are where they were."""
+        self.called(None)
+        held, queued = self.begin(None, 0)
+        self.daemon.stop()
+        store = os.path.join(self.daemon.state, "reclaimd.db")
+        db = sqlite3.connect(store)
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        db.execute("ALTER TABLE jobs DROP COLUMN host")
+        db.execute("PRAGMA user_version = %d" % (version - 1))
+        db.commit()
+        db.close()
+        self.called("a")
+        self.end(None, held, queued, 0)
+
+
+if __name__ == "__main__":
+    fixture.main()
