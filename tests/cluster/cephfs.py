@@ -88,7 +88,12 @@ class CephFS(Cluster):
         self.ceph("fs", "new", "fs", "metadata", "data")
         self.start_metadata_server()
         self.await_("mds", "active", lambda: "up:active" in self.ceph("mds", "stat"))
-        self.mount("ceph-fuse", "-f", "-n", "client.mount", *conf, *self.delays(), *self.options, self.mountpoint)
+        self.mount(*self.client(self.mountpoint, ADDRESS))
+
+    def client(self, mountpoint, address, name="mount"):
+        own = () if name == "mount" else ("--admin-socket", self.path(name + ".asok"))
+        return ("ceph-fuse", "-f", "-n", "client.mount", "-c", self.path("ceph.conf"), *own, *self.delays(),
+                *self.options, mountpoint)
 
     def delays(self):
         """Each answer of the metadata server comes late: evenly spread, up to twice the mean."""

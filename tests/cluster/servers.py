@@ -179,6 +179,10 @@ class Cluster:
         """Also after it was killed."""
         raise NotImplementedError
 
+    def client(self, mountpoint, address, name="mount"):
+        """The words that mount it there, on a host that has that address; name: which client it is."""
+        raise NotImplementedError
+
     def operations(self):
         """What was asked for since the beginning: names and numbers."""
         raise NotImplementedError
@@ -201,7 +205,7 @@ class Cluster:
 
 
 MFS_EMPTY = "/var/lib/mfs/metadata.mfs.empty"
-MFS_DELAYED_PORT = 9521
+MFS_PORT, MFS_DELAYED_PORT = "9421", "9521"
 MFS_MASTER = """
 WORKING_USER = root
 WORKING_GROUP = root
@@ -256,20 +260,23 @@ class MooseFS(Cluster):
     def start(self):
         self.configure()
         self.start_metadata_server()
-        port = "9421"
         if self.latency_usec:
             run("cc", "-O2", "-D_GNU_SOURCE", "-o", self.path("delay"),
                 os.path.join(HERE, "delay.c"), "-pthread")
-            port = str(MFS_DELAYED_PORT)
-            self.spawn("delay", self.path("delay"), ADDRESS, port, ADDRESS, "9421",
+            self.spawn("delay", self.path("delay"), ADDRESS, MFS_DELAYED_PORT, ADDRESS, MFS_PORT,
                        str(self.latency_usec))
         if self.contents:
             self.spawn("chunkserver", "mfschunkserver", "-f", "-c", self.path("chunkserver.cfg"),
                        "start")
-        self.mount("mfsmount", "-f", "-H", ADDRESS, "-P", port, self.mountpoint,
-                   "-o", ",".join(("mfsproxy=" + ADDRESS, "allow_other", *self.options)))
+        self.mount(*self.client(self.mountpoint, ADDRESS))
         if self.contents:
             self.await_("chunkserver", "space", lambda: os.statvfs(self.mountpoint).f_bavail > 0)
+
+    def client(self, mountpoint, address, name="mount"):
+        del name
+        return ("mfsmount", "-f", "-H", ADDRESS, "-P",
+                MFS_DELAYED_PORT if self.latency_usec else MFS_PORT, mountpoint,
+                "-o", ",".join(("mfsproxy=" + address, "allow_other", *self.options)))
 
     def operations(self):
         """What the client has asked its master for, and what the kernel has asked it for."""
