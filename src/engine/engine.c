@@ -160,6 +160,7 @@ int engine_add(struct engine *e, struct root_group *g)
 		free(n);
 		return -ENOMEM;
 	}
+	assert(g->slice.slices == 0 || (g->within && g->names.n == 0));
 	/* The pin's number is kept where a listed entry has its inode number. */
 	for (size_t i = 0; g->pins && i < g->names.n; i++)
 		g->names.v[i].ino = i + 1;
@@ -189,6 +190,10 @@ static void slices(struct engine *e)
 		j->unsliced = "what is not empty has to stay";
 		return;
 	}
+	if (j->tasks->first && j->tasks->first->node->group->within) {
+		j->unsliced = "it is one of several hosts that work in the tree";
+		return;
+	}
 	if (!j->o.moosefs || j->o.stall_usec == 0 || j->o.dry || j->o.listed) {
 		j->unsliced = "the mount cannot be spoken to";
 		return;
@@ -214,6 +219,14 @@ int engine_run(struct engine *e)
 void engine_cancel(struct engine *e)
 {
 	atomic_store(&e->job.cancelled, true);
+}
+
+void engine_demand(struct engine *e, unsigned units)
+{
+	const struct engine_options *o = &e->job.o;
+
+	if (o->give && !o->dry && !o->rmdir)
+		atomic_store(&e->job.demand, units);
 }
 
 void engine_result(const struct engine *e, struct engine_progress *ret)

@@ -46,6 +46,10 @@ int engine_add(struct engine *e, struct root_group *g);
  * statistics: errors, first_error), or a negative errno if the work could not be begun. */
 int engine_run(struct engine *e);
 
+/* Other hosts would take so many units from now on, instead of what was said before; each one that
+ * is given away takes one off. Nothing where the engine does not give. Safe on any thread. */
+void engine_demand(struct engine *e, unsigned units);
+
 /* Stops at the next entry. Safe in a signal handler and on any thread. */
 void engine_cancel(struct engine *e);
 

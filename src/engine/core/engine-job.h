@@ -16,9 +16,11 @@ struct engine_job {
 	const struct pace *pace; /* or NULL */
 	struct stats stats;      /* only through stat_add and job_stats */
 	struct tasks *tasks;
-	_Atomic size_t allowance; /* see dirlist.h */
+	_Atomic size_t allowance;    /* see dirlist.h */
+	_Atomic size_t no_allowance; /* for lists that are not to become larger than their own */
 	_Atomic bool cancelled;
-	const char *unsliced; /* why something had to be unlinked; NULL: nothing */
+	_Atomic unsigned demand; /* units that other hosts would take now */
+	const char *unsliced;    /* why something had to be unlinked; NULL: nothing */
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;
@@ -40,6 +42,12 @@ static inline uint64_t stat_get(const uint64_t *counter)
 static inline bool job_cancelled(struct engine_job *j)
 {
 	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+/* How many units other hosts would take now. Cheap. */
+static inline unsigned job_demand(const struct engine_job *j)
+{
+	return atomic_load_explicit(&j->demand, memory_order_relaxed);
 }
 
 /* True while foreground I/O on the device is to be spared: the pace has limits. Cheap. */

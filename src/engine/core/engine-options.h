@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fd.h"
 #include "base/macros.h"
 #include "dirlist.h"
 #include "engine/filesystem/profile.h"
+#include "name-slice.h"
 #include "pace.h"
 
 struct last_reference;
@@ -48,6 +50,7 @@ struct stats {
 	uint64_t getdents_calls;
 	uint64_t stat_calls;
 	uint64_t relists; /* directories read again */
+	uint64_t given;   /* units that were given away, see `give` below */
 	int first_error;  /* negative errno, 0 if none */
 };
 
@@ -90,6 +93,27 @@ struct engine_listing {
 	const void *walker;
 };
 
+/* Subdirectories of one directory that another host is to empty and to remove; or a slice of all
+ * that the directory has. The directory is named by its way from the group's own, or from what that
+ * lies within: components with a slash between them, "" for that itself. */
+struct engine_unit_name {
+	const char *name;
+	struct identity id;
+};
+
+struct engine_unit {
+	const char *path;
+	struct identity id; /* of the directory */
+	const struct engine_unit_name *names;
+	size_t n_names;
+	struct name_slice slice; /* without names: 2 slices at least */
+};
+
+/* What a unit may have. A deeper directory is not given, and a person's names all fit. */
+#define ENGINE_UNIT_NAMES 256
+#define ENGINE_UNIT_BYTES KiB(8) /* of names, with their NULs */
+#define ENGINE_UNIT_PATH KiB(3)  /* with its NUL */
+
 /* Half more than what it takes alone. */
 #define ENGINE_LATENCY_AUTO PACE_OP_AUTO
 
@@ -131,6 +155,11 @@ struct engine_options {
 	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
 	 * not counted here. NULL, or false: the kernel frees it at once. */
 	bool (*remainder)(const struct shrink_remainder *remainder, void *userdata);
+	/* Called on any lane, any number at a time, while there is demand (engine_demand): true if
+	 * the unit is given away. Nothing of it is touched any more then, and the directories that
+	 * it lies in stay: they are neither errors nor kept. An engine that gives has one group.
+	 * NULL: it does not give. Not with dry or rmdir. */
+	bool (*give)(const struct engine_unit *u, void *userdata);
 	/* Called from engine_run's thread about ten times a second, with the statistics and the
 	 * time. May be NULL. */
 	void (*progress)(const struct engine_progress *p, void *userdata);

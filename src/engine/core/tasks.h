@@ -75,7 +75,7 @@ struct task *tasks_exchange(struct tasks *q, struct task *mine);
 
 /* How many more tasks would be welcome: one for each idle lane, and one for each lane to go on
  * with, so that it need not wait for another walker to share; behind a server, for each lane that
- * there may ever be. Cheap; may be out of date. */
+ * there may ever be, as long as no other host would take some. Cheap; may be out of date. */
 unsigned tasks_wanted(const struct tasks *q);
 
 /* How many tasks no walker has taken yet. Cheap; may be out of date. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "engine/core/dirlist.h"
+#include "engine/core/name-slice.h"
 #include "protect.h"
 #include "base/fd.h"
 
@@ -20,7 +21,20 @@ struct root_group {
 	struct dirlist names;
 	struct identity *pins; /* one per name, or NULL if they are not pinned */
 	bool explicit_names;   /* named one by one, so that a missing one is an error */
+
+	/* Where it is a unit: the way to its directory from within_fd. What is no longer found
+	 * beneath the first component of that has been moved out. NULL: it is none. */
+	const char *within;
+	int within_fd;
+	char within_name[256];   /* the first component */
+	struct name_slice slice; /* of a unit without names: these of all that its directory has */
 };
+
+/* A unit without names: a slice of a directory. */
+static inline bool root_group_is_slice(const struct root_group *g)
+{
+	return g->within && g->slice.slices > 0;
+}
 
 struct roots {
 	struct root_group **v; /* in the order they appeared */

@@ -36,7 +36,9 @@ int node_open(struct node *n)
 
 	if (n->fd >= 0)
 		return 0;
-	fd = root_group_open(n->group);
+	/* To be listed, for which it may not be open yet. */
+	fd = root_group_is_slice(n->group) ? fd_open_dir(n->group->dirfd, ".")
+					   : root_group_open(n->group);
 	if (fd < 0)
 		return fd;
 	n->fd = fd == n->group->dirfd ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
@@ -51,12 +53,15 @@ struct node *node_ref(struct node *n)
 	return n;
 }
 
-const struct node *node_tree(const struct node *n, const char **ret_name)
+int node_tree(const struct node *n, const char **ret_name)
 {
 	*ret_name = NULL;
 	for (; n->parent; n = n->parent)
 		*ret_name = n->name;
-	return n;
+	if (!n->group || !n->group->within)
+		return n->fd;
+	*ret_name = n->group->within_name;
+	return n->group->within_fd;
 }
 
 size_t path_append(char *buf, size_t len, size_t at, const char *name)
@@ -110,32 +115,40 @@ static void rmdir_failed(struct engine_job *j, struct node *n, int error)
 
 bool node_in_place(const struct node *n)
 {
-	for (; n->parent; n = n->parent) {
+	for (;; n = n->parent) {
 		struct identity is, was;
 		const char *tree;
-		const struct node *top = node_tree(n, &tree);
-		int r = still_inside(top->fd, tree, n->fd);
+		int top = node_tree(n, &tree), r;
 
+		if (!tree)
+			return true;
+		r = still_inside(top, tree, n->fd);
 		if (r >= 0)
 			return r == 1;
-		if (fd_identity(n->parent->fd, n->name, &is) < 0 ||
+		/* A unit's own way is one that the kernel can spell. */
+		if (!n->parent || fd_identity(n->parent->fd, n->name, &is) < 0 ||
 		    fd_identity(n->fd, "", &was) < 0 || !identity_equal(&is, &was))
 			return false;
 	}
-	return true;
 }
 
-/* Removes the emptied directory. Returns 1 if it has to be listed again. */
+/* Removes the emptied directory, unless another host works in it. Returns 1 if it has to be listed
+ * again. */
 static int node_rmdir(struct engine_job *j, struct node *n)
 {
 	char path[PATH_MAX];
+	bool shared = atomic_load(&n->shared);
 
 	gate("unlink", n->name);
+	if (shared)
+		atomic_store(&n->parent->shared, true);
 	if (atomic_load(&n->failed) || job_cancelled(j)) {
 		atomic_store(&n->parent->failed, true);
 		job_skip(j, job_cancelled(j) ? SKIP_CANCELLED : SKIP_KEPT, n->name);
 		return 0;
 	}
+	if (shared)
+		return 0;
 	/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
 	if (!node_in_place(n->parent)) {
 		atomic_store(&n->parent->failed, true);

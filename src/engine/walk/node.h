@@ -20,6 +20,7 @@ struct node {
 	struct node *parent; /* holds a reference; NULL for the directory that holds a root */
 	_Atomic unsigned refs;
 	_Atomic bool failed; /* something beneath could not be removed, so this stays */
+	_Atomic bool shared; /* something beneath was given to another host: likewise */
 	int fd;              /* a parentless node's is opened when a walker begins with it */
 	uint64_t bytes;      /* what the directory itself occupied when it was entered */
 	unsigned relists;    /* how often it was listed again because rmdir said ENOTEMPTY */
@@ -42,9 +43,10 @@ struct node *node_ref(struct node *n);
 /* Drops a reference. Dropping the last one removes the directory and drops the parent's. */
 void node_put(struct engine_job *j, struct node *n);
 
-/* The name under which the tree of this node lies in the parentless node, and that node. *ret_name
- * is NULL for the parentless node itself. */
-const struct node *node_tree(const struct node *n, const char **ret_name);
+/* Where the tree of this node must be found: the name of its root in the directory of the
+ * parentless node; of a unit, that of the tree in which it lies. *ret_name is NULL for a parentless
+ * node itself that is of no unit. Returns the directory's descriptor. */
+int node_tree(const struct node *n, const char **ret_name);
 
 /* Is it still where it was entered, up to the parentless node? Followed up, level by level, to the
  * first whose path the kernel can spell, which settles the rest. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How a walker gives pending directories to idle lanes: from the frame closest to the root that has
- * some, because those subtrees are the largest. The frames down to that one become nodes. */
+/* How a walker gives pending directories to idle lanes, and to idle hosts: from the frame closest
+ * to the root that has some, because those subtrees are the largest. The frames down to that one
+ * become nodes. */
 #include <errno.h>
 #include <string.h>
 
@@ -88,6 +89,8 @@ static int promote(struct walker *w)
 	 */
 	if (old.failed)
 		atomic_store(&w->node->failed, true);
+	if (old.shared)
+		atomic_store(&w->node->shared, true);
 	w->node = n;
 	w->base_off = off;
 	w->base_level++;
@@ -182,15 +185,24 @@ static bool pausing(struct walker *w)
 	return now_usec() < w->share_paused_usec + PAUSE_USEC;
 }
 
+/* Is there a unit in the frame at that offset? */
+static bool is_worth_giving(struct walker *w, uint64_t level, uint64_t off)
+{
+	struct frame f;
+
+	return trail_frame_read(w, off, &f) >= 0 && give_size(w, level, &f, spare(&f)) > 0;
+}
+
 void share(struct walker *w)
 {
 	uint64_t level, off = 0, names, each;
 	unsigned wanted = tasks_wanted(w->job->tasks);
+	bool gives = give_wanted(w);
 	struct frame f;
 
-	if (wanted == 0 || pausing(w))
+	if ((wanted == 0 && !gives) || pausing(w))
 		return;
-	if (!find(w, &level, &off)) {
+	if (!find(w, &level, &off) || (wanted == 0 && !is_worth_giving(w, level, off))) {
 		w->share_pause = PAUSE;
 		w->share_paused_usec = now_usec();
 		return;
@@ -201,7 +213,7 @@ void share(struct walker *w)
 	if (trail_frame_read(w, off, &f) < 0)
 		return;
 	names = spare(&f);
-	each = task_size(w, names, wanted);
+	each = wanted > 0 ? task_size(w, names, wanted) : 0;
 	for (unsigned i = 0; i < wanted && names > 0; i++) {
 		struct task *t = cut_task(w, &f, MIN(each, names));
 
@@ -210,5 +222,7 @@ void share(struct walker *w)
 		names -= t->n_names;
 		tasks_add(w->job->tasks, t);
 	}
+	if (gives && names > 0)
+		give_names(w, &f, names);
 	(void)trail_frame_write(w, off, &f);
 }

@@ -141,6 +141,8 @@ void trail_end(struct walker *w)
 		anchors_pop(&w->anchors);
 	if (w->cur.failed)
 		atomic_store(&w->node->failed, true);
+	if (w->cur.shared)
+		atomic_store(&w->node->shared, true);
 	node_put(w->job, w->node);
 	w->node = NULL;
 }
@@ -367,17 +369,16 @@ void trail_check(struct walker *w)
 {
 	uint64_t now = now_usec(), last = atomic_load(&w->checked_usec);
 	const char *tree;
-	const struct node *top = node_tree(w->node, &tree);
-	int fd, r;
+	int top = node_tree(w->node, &tree), fd, r;
 
 	if (!tree && w->level > 0)
 		tree = w->tree;
 	if (!tree || last == UINT64_MAX || now < last + MAX(CHECK_EVERY, w->check_pause_usec))
 		return;
 	fd = anchors_fd(&w->anchors, w->level);
-	r = fd < 0 ? -ENAMETOOLONG : still_inside(top->fd, tree, fd);
+	r = fd < 0 ? -ENAMETOOLONG : still_inside(top, tree, fd);
 	if (r < 0)
-		r = in_place(w, tree, top->fd);
+		r = in_place(w, tree, top);
 	w->check_pause_usec = (now_usec() - now) * CHECK_SHARE;
 	atomic_store(&w->checked_usec, r == 1 ? now_usec() : UINT64_MAX);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The walker's state, shared by walker.c (the state machine), trail.c (levels, names and
- * descriptors) and share.c (giving subtrees away).
+ * descriptors), share.c (subtrees for idle lanes) and give.c (subtrees for other hosts).
  *
  * The stack (spill.h) holds, from the bottom: the base frame, its pending names, the frame of the
  * directory being visited, which is the last of those names, its pending names, and so on:
@@ -31,12 +31,14 @@ struct frame {
 	uint64_t pending;   /* names between them, the one being visited included */
 	uint8_t eof;        /* listed to its end */
 	uint8_t failed;     /* something in it stays, so it stays */
+	uint8_t shared;     /* another host works in it: likewise */
 	uint8_t base;       /* the node's own directory: goes with the node */
 	uint8_t relists;
-	uint8_t marked;   /* files in it may be pinned by a person */
-	uint8_t refilled; /* entries appear faster than they go: not listed again */
-	uint8_t chosen;   /* the last pending name is the one to visit */
-	uint8_t reopened; /* its descriptor is new: listing must be put where it was */
+	uint8_t marked;          /* files in it may be pinned by a person */
+	uint8_t refilled;        /* entries appear faster than they go: not listed again */
+	uint8_t chosen;          /* the last pending name is the one to visit */
+	uint8_t reopened;        /* its descriptor is new: listing must be put where it was */
+	struct name_slice slice; /* which of its names are ours */
 };
 
 enum walk_state {
@@ -114,7 +116,22 @@ int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f);
 void walker_failed(struct walker *w, const char *name, const char *what, int error);
 void walker_give_up(struct walker *w);
 
-/* share.c: gives pending directories to idle lanes. */
+/* give.c: gives pending directories to other hosts. */
+
+/* Is it wanted at all? Without demand this is one relaxed load. */
+bool give_wanted(const struct walker *w);
+/* How many of the frame's names, of which so many can be spared, make a unit; 0: none is worth a
+ * host's round trips. The frame is that of the level. */
+size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names);
+/* Gives away units of the base frame f, which can spare so many names, as long as they are wanted.
+ */
+void give_names(struct walker *w, struct frame *f, uint64_t names);
+/* Gives away slices of the current directory, open as fd, if they are wanted and a chunk of so many
+ * names shows that it is worth it. True: some of the frame's own slice are another host's now. */
+bool give_slices(struct walker *w, int fd, size_t names);
+
+/* share.c: gives pending directories to idle lanes, and those that can be spared then to other
+ * hosts. */
 void share(struct walker *w);
 /* Where lanes have to keep to one sequence: if a directory that comes before the one to be visited
  * next was given away and no lane has taken it yet, visits that one and gives the other away. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/core/slice.h"
+#include "engine/guard/roots.h"
 #include "engine/guard/user-pin.h"
 #include "engine/remove/subvolume.h"
 #include "base/array.h"
@@ -27,7 +28,9 @@ int walker_new(struct walker **ret, struct engine_job *j)
 	if (!w)
 		return -ENOMEM;
 	w->job = j;
-	w->own.allowance = &j->allowance;
+	/* While a chunk is worked off behind a server, nothing of it can be given to other hosts.
+	 */
+	w->own.allowance = j->o.give && j->profile.server ? &j->no_allowance : &j->allowance;
 	if (spill_new(&w->stack, STACK_RESIDENT) < 0 ||
 	    anchors_init(&w->anchors, j->fds_per_lane) < 0) {
 		walker_free(w);
@@ -111,6 +114,18 @@ struct batch *walker_batch(struct walker *w)
 	return w->batch.n > 0 ? &w->batch : NULL;
 }
 
+/* A unit that is a slice of its directory: lists that, and leaves it where it is. */
+static void slice_begin(struct walker *w)
+{
+	const struct user_pin pin = user_pin_read(w->node->fd, "");
+
+	roots_free(w);
+	w->cur.slice = w->node->group->slice;
+	w->cur.shared = 1;
+	w->cur.marked = pin.entries;
+	w->cur.eof = 0;
+}
+
 void walker_begin(struct walker *w, struct task *t)
 {
 	const char *name = t->names;
@@ -135,6 +150,8 @@ void walker_begin(struct walker *w, struct task *t)
 		walker_failed(w, NULL, "cannot open directory", begun < 0 ? begun : r);
 	else if (t->roots)
 		w->state = WALK_LIST;
+	if (w->state == WALK_LIST && root_group_is_slice(t->node->group))
+		slice_begin(w);
 	for (size_t i = 0; begun >= 0 && i < t->n_names; i++, name += strlen(name) + 1) {
 		uint64_t pin;
 
@@ -161,7 +178,7 @@ void walker_give_up(struct walker *w)
 static void batch_make(struct walker *w, int dirfd, int flags, const struct dirlist *l, size_t n)
 {
 	const char *tree;
-	const struct node *top = node_tree(w->node, &tree);
+	int top = node_tree(w->node, &tree);
 
 	/* The tree's own directory is removed from one that lies outside of it. */
 	if (!tree && w->level > (flags & AT_REMOVEDIR ? 1 : 0))
@@ -176,7 +193,7 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 		.results = w->results,
 		.pins = l == w->roots ? w->pins : NULL,
 		.marked = l == w->roots || (l == &w->own && w->cur.marked),
-		.tree_dirfd = top->fd,
+		.tree_dirfd = top,
 		.tree_name = tree,
 		.checked_usec = &w->checked_usec,
 	};
@@ -186,6 +203,17 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 static bool is_visited(const struct walker *w, const struct dentry *d)
 {
 	return d->type == DT_DIR || w->job->o.rmdir;
+}
+
+/* Leaves in a chunk what is of this walker's slice. */
+static void listing_slice(const struct walker *w, struct dirlist *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (name_slice_has(&w->cur.slice, dirlist_name(l, &l->v[i])))
+			l->v[n++] = l->v[i];
+	l->n = n;
 }
 
 /* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
@@ -345,6 +373,10 @@ static struct batch *step_list(struct walker *w)
 	l = list_paced(w, fd);
 	if (!l)
 		return NULL;
+	if (w->cur.slice.slices > 0)
+		listing_slice(w, l);
+	if (l == &w->own && give_slices(w, fd, l->n))
+		listing_slice(w, l);
 	n = listing_split(w, l);
 	if (n == 0)
 		return NULL;
@@ -405,7 +437,7 @@ static void step_unlinked(struct walker *w)
 		else if (w->batch.results[i] != 0)
 			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
 	}
-	if (w->roots && w->cur.base) {
+	if (w->cur.base) {
 		/* A directory that goes is looked into by the server; one that stays has to be
 		 * asked whether what was unlinked in it is gone. */
 		int r = w->job->profile.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd)
@@ -548,12 +580,23 @@ static void descend(struct walker *w)
 	trail_drop_next(w);
 }
 
+/* Leaves the current directory, in which another host works, for the one above, which then has to
+ * stay as long. */
+static void leave_shared(struct walker *w)
+{
+	trail_up(w);
+	w->cur.shared = 1;
+}
+
 /* Leaves the current directory, which stays, for the one above, which then has to stay too. */
 static void leave_kept(struct walker *w)
 {
+	bool shared = w->cur.shared;
+
 	stat_add(&w->job->stats.skipped[SKIP_KEPT], 1);
 	trail_up(w);
 	w->cur.failed = 1;
+	w->cur.shared = w->cur.shared || shared;
 }
 
 /* WALK_DESCEND with nothing pending: makes the rmdir of the current directory. */
@@ -564,6 +607,10 @@ static struct batch *ascend(struct walker *w)
 
 	if (w->cur.failed) {
 		leave_kept(w);
+		return NULL;
+	}
+	if (w->cur.shared) {
+		leave_shared(w);
 		return NULL;
 	}
 	fd = trail_parent_fd(w);
