@@ -48,6 +48,14 @@ bool lasting_equal(const struct lasting_identity *a, const struct lasting_identi
 	       a->type == b->type;
 }
 
+bool lasting_matches(const struct lasting_identity *is, const struct lasting_identity *known)
+{
+	struct lasting_identity there = *known;
+
+	there.fsid = known->fsid ? known->fsid : is->fsid;
+	return lasting_equal(is, &there);
+}
+
 int lasting_at(int dirfd, const char *name, struct lasting_identity *ret)
 {
 	struct identity id = { 0 };

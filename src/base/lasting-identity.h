@@ -23,5 +23,8 @@ int lasting_fsid(int fd, uint64_t *ret);
 struct lasting_identity lasting_of(uint64_t fsid, const struct identity *id);
 bool lasting_equal(const struct lasting_identity *a, const struct lasting_identity *b);
 
+/* Is it the one that is known, maybe from another host, whose fsid 0 is not compared? */
+bool lasting_matches(const struct lasting_identity *is, const struct lasting_identity *known);
+
 /* The lasting identity of `name` beneath dirfd. Returns 0 or a negative errno. */
 int lasting_at(int dirfd, const char *name, struct lasting_identity *ret);

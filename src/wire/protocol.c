@@ -17,6 +17,25 @@ bool is_component(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
+bool is_component_path(const char *path)
+{
+	char name[NAME_MAX + 1];
+	size_t len = strlen(path);
+
+	for (const char *at = path; len > 0 && at <= path + len;) {
+		size_t n = strcspn(at, "/");
+
+		if (n > NAME_MAX)
+			return false;
+		memcpy(name, at, n);
+		name[n] = '\0';
+		if (!is_component(name))
+			return false;
+		at += n + 1;
+	}
+	return len < PATH_MAX;
+}
+
 /* ---- what fields are in a message --------------------------------------------------------- */
 
 #define put_NUMBER wire_put
@@ -28,6 +47,8 @@ bool is_component(const char *name)
 #define put_OPT_TEXT wire_put_string
 #define put_NAME wire_put_string
 #define put_OPT_NAME wire_put_string
+#define put_PATH wire_put_string
+#define put_OPT_PATH wire_put_string
 #define put_BYTES(o, bytes) wire_put_bytes(o, (bytes).data, (bytes).len)
 #define put_FD wire_put_fd
 
@@ -55,6 +76,8 @@ static void put_IDENTITY(struct wire_out *o, struct lasting_identity id)
 #define get_OPT_TEXT wire_get_string_or_null
 #define get_NAME(in) component_check(in, wire_get_string(in))
 #define get_OPT_NAME(in) component_check(in, wire_get_string_or_null(in))
+#define get_PATH(in) path_check(in, wire_get_string(in))
+#define get_OPT_PATH(in) path_check(in, wire_get_string_or_null(in))
 #define get_FD wire_peek_fd
 #define get_OPT_FD(in) (wire_get_most(in, 1) ? wire_peek_fd(in) : -1)
 
@@ -63,6 +86,13 @@ static const char *component_check(struct wire_in *in, const char *name)
 	if (name && !is_component(name))
 		in->error = -EBADMSG;
 	return name;
+}
+
+static const char *path_check(struct wire_in *in, const char *path)
+{
+	if (path && !is_component_path(path))
+		in->error = -EBADMSG;
+	return path;
 }
 
 static struct wire_bytes get_BYTES(struct wire_in *in)

@@ -4,23 +4,29 @@
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
- * next one comes when the last was answered, but for STOP and the two for remainders, which have no
- * answer of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still at
- * work", may come at any time. What is in each message is said once, below, from which both ends
+ * next one comes when the last was answered, but for STOP, DEMAND and the two for remainders, which
+ * have no answer of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still
+ * at work", may come at any time. What is in each message is said once, below, from which both ends
  * have its struct, and the one function that writes and the one that reads it (with every bound).
  *
  *   request          answers                     request          answers
  *   HELLO            WELCOME                     RESTORE          DONE
  *   ADD_GROUPS       -                           REMOVE_STAGING   DONE
  *   VALIDATE         DIRS, ENTRIES, VALIDATED    LIST_STAGING     LISTING, DONE
- *   FORGET           -                           RUN              SHRINKS, PROBLEM, KEPT, RAN
- *   STAGE            RANGES, STAGED              STOP             -
- *   MAKE_STAGING     OPENED                      FREE_REMAINDERS  -
- *   OPEN_DIR         OPENED                      TAKE_REMAINDER   -
- *   FLUSH            DONE
+ *   FORGET           -                           RUN              SHRINKS, GIVEN, PROBLEM, KEPT,
+ *   STAGE            RANGES, STAGED                               RAN
+ *   MAKE_STAGING     OPENED                      STOP             -
+ *   OPEN_DIR         OPENED                      DEMAND           -
+ *   FLUSH            DONE                        FREE_REMAINDERS  -
+ *                                                TAKE_REMAINDER   -
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
+ *
+ * A unit is a part of a job that another host can do: names in one directory beneath the job's own,
+ * or a slice of all that one has (engine/core/name-slice.h). DEMAND says how many units a run that
+ * `gives` may give away from then on, instead of what was said before; each GIVEN is one. What is
+ * given stays, and so do the directories that it lies in, until a later run of the same names.
  *
  * A run that is stopped with `keep` in the midst of large files says in RAN how much is left of
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
@@ -51,12 +57,14 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
  * each. Whatever else comes is an error of the message: of a NAME, what is no component; of a BOOL,
  * what is neither 0 nor 1; an ID that is -1; an ERROR that is not 0 or a negative errno; an
  * IDENTITY whose type is none of S_IFMT; a TEXT that is NULL; an FD that did not come; a CAUSE that
- * a worker cannot find. */
+ * a worker cannot find; a PATH that is not "" or components with a slash between them, and shorter
+ * than PATH_MAX. */
 typedef uint64_t wire_NUMBER;
 typedef bool wire_BOOL;
 typedef uid_t wire_ID;                                                     /* or gid_t */
 typedef int wire_ERROR, wire_FD, wire_OPT_FD;                              /* OPT_FD -1: none */
 typedef const char *wire_TEXT, *wire_OPT_TEXT, *wire_NAME, *wire_OPT_NAME; /* NULL: none */
+typedef const char *wire_PATH, *wire_OPT_PATH;
 typedef struct lasting_identity wire_IDENTITY;
 typedef struct wire_bytes wire_BYTES;
 typedef enum error_cause wire_CAUSE; /* that a worker can find */
@@ -137,7 +145,9 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 #define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(FD, staging)
 /* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH, or a RUN with `owes`,
  * follows. owes: what was gone before in this directory is not. rmdir: names go only if they are
- * empty directories. */
+ * empty directories. gives: see above. unit: unless NULL, the names are in the directory of that
+ * path, which must be unit_id, and dir is the job's; slices: there are no names, but all goes that
+ * is in it and in that slice. Of a unit's identities an fsid of 0 is not compared. */
 #define FIELDS_run_message(F)                                                                      \
 	F(TEXT, display)                                                                           \
 	F(BOOL, check_dir)                                                                         \
@@ -146,10 +156,16 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(BOOL, may_wait)                                                                          \
 	F(BOOL, owes)                                                                              \
 	F(BOOL, rmdir)                                                                             \
+	F(BOOL, gives)                                                                             \
+	F(OPT_PATH, unit)                                                                          \
+	F(IDENTITY, unit_id)                                                                       \
+	F(NUMBER, slice)                                                                           \
+	F(NUMBER, slices)                                                                          \
 	F(FD, dir)
 /* name, in dir: the number as a decimal in staging, or the original name. */
 #define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)
 #define FIELDS_stop_message(F) F(BOOL, keep)
+#define FIELDS_demand_message(F) F(NUMBER, units)
 #define FIELDS_take_remainder_message(F) F(FD, file)
 #define FIELDS_flush_message(F) F(FD, dir)
 #define FIELDS_flush_item(F) F(NAME, name)
@@ -181,12 +197,21 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 #define FIELDS_opened_message(F) F(ERROR, error) F(OPT_FD, fd)
 #define FIELDS_done_message(F) F(ERROR, error)
 #define FIELDS_listing_item(F) F(NAME, name) F(IDENTITY, id)
+/* path: beneath the directory that RUN has, of a unit of that as well. Identities are those of any
+ * host: their fsid is 0. slices: as in RUN. */
+#define FIELDS_given_message(F)                                                                    \
+	F(PATH, path)                                                                              \
+	F(IDENTITY, id)                                                                            \
+	F(NUMBER, slice)                                                                           \
+	F(NUMBER, slices)
+#define FIELDS_given_name(F) F(NAME, name) F(IDENTITY, id)
 /* bytes: what it took on the disk. */
 #define FIELDS_shrinks_message(F) F(NUMBER, bytes) F(FD, file)
 #define FIELDS_problem_message(F) F(TEXT, path) F(TEXT, what) F(ERROR, error) F(BOOL, is_error)
 #define FIELDS_kept_item(F) F(NUMBER, seq) F(ERROR, error)
 /* unflushed: gone, but not durably: FLUSH has to follow. remainder_bytes: left of large files in
- * whose midst it was stopped, and held. strategy: "ext: threads, 2 lanes, inode order". */
+ * whose midst it was stopped, and held. given: so many units were. strategy: "ext: threads, 2
+ * lanes, inode order". */
 #define FIELDS_run_result(F)                                                                       \
 	F(ERROR, error)                                                                            \
 	F(NUMBER, entries)                                                                         \
@@ -196,6 +221,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(BOOL, cancelled)                                                                         \
 	F(BOOL, unflushed)                                                                         \
 	F(NUMBER, remainder_bytes)                                                                 \
+	F(NUMBER, given)                                                                           \
 	F(TEXT, strategy)
 
 #define PROTOCOL_RECORDS(R)                                                                        \
@@ -216,6 +242,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(run_message)                                                                             \
 	R(run_item)                                                                                \
 	R(stop_message)                                                                            \
+	R(demand_message)                                                                          \
 	R(take_remainder_message)                                                                  \
 	R(flush_message)                                                                           \
 	R(flush_item)                                                                              \
@@ -227,6 +254,8 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(done_message)                                                                            \
 	R(listing_item)                                                                            \
 	R(shrinks_message)                                                                         \
+	R(given_message)                                                                           \
+	R(given_name)                                                                              \
 	R(problem_message)                                                                         \
 	R(kept_item)                                                                               \
 	R(run_result)
@@ -254,7 +283,8 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(REQUEST_STOP, stop_message, nothing)                                                     \
 	R(REQUEST_FLUSH, flush_message, flush_item)                                                \
 	R(REQUEST_TAKE_REMAINDER, take_remainder_message, nothing)                                 \
-	R(REQUEST_FREE_REMAINDERS, nothing, nothing)
+	R(REQUEST_FREE_REMAINDERS, nothing, nothing)                                               \
+	R(REQUEST_DEMAND, demand_message, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \
@@ -269,7 +299,8 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(ANSWER_SHRINKS, shrinks_message, nothing)                                                \
 	R(ANSWER_PROBLEM, problem_message, nothing)                                                \
 	R(ANSWER_KEPT, nothing, kept_item)                                                         \
-	R(ANSWER_RAN, run_result, nothing)
+	R(ANSWER_RAN, run_result, nothing)                                                         \
+	R(ANSWER_GIVEN, given_message, given_name)
 
 #define PROTOCOL_TYPE(type, once, repeated) type,
 enum protocol_request { REQUEST_NONE, PROTOCOL_REQUESTS(PROTOCOL_TYPE) };
@@ -283,6 +314,9 @@ union protocol_record {
 /* Of one run. */
 #define PROTOCOL_ITEMS 65536
 #define PROTOCOL_PROBLEMS 1000
+
+/* Names of one GIVEN. */
+#define PROTOCOL_GIVEN 256
 
 /* Names of one FLUSH. */
 #define PROTOCOL_FLUSH 256
@@ -309,3 +343,6 @@ int protocol_get_item(struct wire_in *in, void *ret);
 
 /* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */
 bool is_component(const char *name);
+
+/* Components with a slash between them, or "": shorter than PATH_MAX. */
+bool is_component_path(const char *path);

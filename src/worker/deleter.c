@@ -35,6 +35,7 @@
 #include "pace.h"
 #include "remainders.h"
 #include "serving.h"
+#include "unit-dir.h"
 #include "wire/protocol.h"
 #include "wire/remote-pace.h"
 
@@ -129,6 +130,10 @@ struct run {
 	struct wire_out out; /* of answers; under the lock */
 	pthread_mutex_t lock;
 	struct run_message m;
+	int dir;           /* of the names: m.dir, or that of a unit, which is the run's */
+	char *unit_shown;  /* how messages call a unit's, or NULL */
+	const char *shown; /* and the directory of the names */
+	unsigned demand;   /* units that may be given away, told before there was an engine */
 	struct run_name *v;
 	size_t n;
 	struct run_name **by_name; /* made when there is something to be looked up */
@@ -193,7 +198,7 @@ static struct run_name *name_of(struct run *r, const char *path)
 			r->by_name[i] = &r->v[i];
 		qsort(r->by_name, r->n, sizeof(struct run_name *), by_name);
 	}
-	path += MIN(strlen(path), strlen(r->m.display));
+	path += MIN(strlen(path), strlen(r->shown));
 	path += strspn(path, "/");
 	len = strcspn(path, "/");
 	if (len >= sizeof(name))
@@ -224,6 +229,31 @@ static void page_set(struct run *r, const struct stats *s)
 	atomic_store_explicit(&r->s->page->bytes, s->bytes, memory_order_relaxed);
 }
 
+/* As any host may know it. */
+static struct lasting_identity identity_given(const struct identity *id)
+{
+	return lasting_of(/* fsid= */ 0, id);
+}
+
+_Static_assert(ENGINE_UNIT_NAMES <= PROTOCOL_GIVEN, "reclaimd takes as many");
+
+static bool on_give(const struct engine_unit *u, void *userdata)
+{
+	struct run *r = userdata;
+	int k;
+
+	pthread_mutex_lock(&r->lock);
+	wire_begin(&r->out, ANSWER_GIVEN, r->in.serial);
+	protocol_put(&r->out, &(struct given_message){ u->path, identity_given(&u->id),
+						       u->slice.slice, u->slice.slices });
+	for (size_t i = 0; i < u->n_names; i++)
+		protocol_put_item(&r->out, &(struct given_name){ u->names[i].name,
+								 identity_given(&u->names[i].id) });
+	k = post(r);
+	pthread_mutex_unlock(&r->lock);
+	return k >= 0;
+}
+
 static void on_progress(const struct engine_progress *p, void *userdata)
 {
 	page_set(userdata, &p->stats);
@@ -251,7 +281,7 @@ static bool on_remainder(const struct shrink_remainder *remainder, void *userdat
 static void leave_out(struct run *r, struct run_name *n, int error, const char *what)
 {
 	char path[PATH_SHOWN];
-	size_t len = strlen(r->m.display);
+	size_t len = strlen(r->shown);
 
 	n->error = error ? error : -EPERM;
 	n->left_out = true;
@@ -259,8 +289,8 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 	if (error == -ENOENT)
 		return;
 	r->skipped++;
-	(void)snprintf(path, sizeof(path), "%s%s%s", r->m.display,
-		       len > 0 && r->m.display[len - 1] == '/' ? "" : "/", n->is.name);
+	(void)snprintf(path, sizeof(path), "%s%s%s", r->shown,
+		       len > 0 && r->shown[len - 1] == '/' ? "" : "/", n->is.name);
 	tell_problem(r, path, what, error, /* is_error= */ error != 0);
 }
 
@@ -277,7 +307,7 @@ static bool is_unmoved(const struct run *r, const char *name)
 {
 	struct stat st;
 
-	return fstatat(r->m.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(r->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       (uint64_t)st.st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec / 1000 <
 		       r->m.unmoved_usec;
 }
@@ -288,7 +318,7 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 {
 	struct lasting_identity now;
 	const char *why;
-	int k = fd_identity(r->m.dir, n->is.name, ret);
+	int k = fd_identity(r->dir, n->is.name, ret);
 
 	if (k < 0) {
 		leave_out(r, n, k, "cannot be looked at");
@@ -297,6 +327,8 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 	n->ino = ret->ino;
 	n->dev = ret->dev;
 	now = lasting_of(fsid, ret);
+	if (r->m.unit && n->is.id.fsid == 0)
+		now.fsid = 0;
 	if (r->m.unmoved_usec > 0 && !lasting_equal(&now, &n->is.id)) {
 		leave_out(r, n, -ENOENT, "");
 		return;
@@ -312,22 +344,35 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
 		return;
 	}
-	why = near ? protect_check(p, r->m.dir, n->is.name, ret) : NULL;
+	why = near ? protect_check(p, r->dir, n->is.name, ret) : NULL;
 	if (why)
 		leave_out(r, n, -EPERM, why);
+}
+
+/* All that is in the unit's directory and in its slice, unless there is a reason against it. */
+static void slice_fill(struct run *r, struct root_group *g, const char *why)
+{
+	if (!why) {
+		g->slice = (struct name_slice){ .slice = (uint16_t)r->m.slice,
+						.slices = (uint16_t)r->m.slices };
+		return;
+	}
+	r->skipped++;
+	tell_problem(r, r->shown, why, 0, /* is_error= */ false);
 }
 
 /* Looks at every name, and fills the group with those that are to go, in the order of their inode
  * numbers: what lies side by side goes side by side. In a protected or pinned directory none is. */
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
-	const char *why = protect_check_content(p, r->m.dir);
-	bool near = protect_near(p, r->m.dir);
-	struct user_pin pin = user_pin_around(r->m.dir);
+	const char *why = protect_check_content(p, r->dir);
+	bool near = protect_near(p, r->dir);
+	struct user_pin pin = user_pin_around(r->dir);
 	bool closed = why || user_pin_holds(&pin);
+	char words[USER_PIN_WORDS];
 	struct identity id;
 	uint64_t fsid;
-	int k = lasting_fsid(r->m.dir, &fsid);
+	int k = lasting_fsid(r->dir, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++) {
 		name_verify(r, &r->v[i], p, near, fsid, &id);
@@ -338,7 +383,14 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 		else if (closed)
 			leave_pinned(r, &r->v[i], &pin);
 	}
-	qsort(r->v, r->n, sizeof(*r->v), by_inode);
+	if (!why && near && r->m.slices > 0)
+		why = "has something in it that is protected";
+	if (!why && closed)
+		why = user_pin_words(&pin, /* around= */ true, words);
+	if (k >= 0 && r->m.slices > 0)
+		slice_fill(r, g, why);
+	if (r->n > 0)
+		qsort(r->v, r->n, sizeof(*r->v), by_inode);
 	g->pins = calloc(MAX(r->n, (size_t)1), sizeof(*g->pins));
 	if (!g->pins)
 		return -ENOMEM;
@@ -358,26 +410,58 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 	return k;
 }
 
+/* Finds the directory of a unit: from here on names are in that. */
+static int unit_enter(struct run *r, struct root_group *g)
+{
+	const char *unit = r->m.unit;
+	size_t first = strcspn(unit, "/");
+	int fd = unit_dir_open(r->m.dir, unit, &r->m.unit_id);
+
+	/* None of the names is where it could be looked for. */
+	for (size_t i = 0; fd < 0 && i < r->n; i++) {
+		r->v[i].error = fd;
+		r->v[i].left_out = true;
+	}
+	if (fd < 0)
+		return fd;
+	r->dir = g->dirfd = fd;
+	if (first == 0)
+		return 0;
+	if (asprintf(&r->unit_shown, "%s/%s", r->m.display, unit) < 0) {
+		r->unit_shown = NULL;
+		return -ENOMEM;
+	}
+	r->shown = r->unit_shown;
+	g->within = unit;
+	g->within_fd = r->m.dir;
+	memcpy(g->within_name, unit, first);
+	return 0;
+}
+
 /* The directory itself is looked at as anything else. */
 static int group_fill(struct run *r, struct root_group *g, const struct protect **ret_protect)
 {
 	_cleanup_free_ char *culprit = NULL;
 	struct lasting_identity now;
-	int k = fd_identity(r->m.dir, "", &g->id);
+	int k = lasting_at(r->m.dir, "", &now);
 
-	if (k >= 0)
-		k = lasting_at(r->m.dir, "", &now);
 	if (k < 0)
 		return k;
-	if (r->m.check_dir && !lasting_equal(&now, &r->m.dir_id))
+	if (r->m.check_dir && !(r->m.unit ? lasting_matches : lasting_equal)(&now, &r->m.dir_id))
 		return -ESTALE;
+	if (r->m.unit)
+		k = unit_enter(r, g);
+	if (k >= 0)
+		k = fd_identity(r->dir, "", &g->id);
+	if (k < 0)
+		return k;
 	*ret_protect = serving_protect(r->s, &culprit, &k);
 	if (!*ret_protect) {
 		tell_problem(r, culprit ? culprit : "protected paths",
 			     "cannot be resolved, so what is protected is not known", k, true);
 		return k;
 	}
-	g->dir = strdup(r->m.display);
+	g->dir = strdup(r->shown);
 	return g->dir ? names_verify(r, g, *ret_protect) : -ENOMEM;
 }
 
@@ -417,6 +501,8 @@ static void engine_publish(struct run *r, struct engine *e)
 	r->engine = e;
 	if (e && atomic_load(&r->cancelled))
 		engine_cancel(e);
+	if (e)
+		engine_demand(e, r->demand);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -437,11 +523,12 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.progress = on_progress,
 		.shrinks = on_shrinks,
 		.remainder = on_remainder,
+		.give = r->m.gives ? on_give : NULL,
 		.userdata = r,
 	};
 	struct keeping keeping = { 0 };
 	struct engine *e = NULL;
-	int k = engine_new(&e, &o, r->m.dir);
+	int k = engine_new(&e, &o, r->dir);
 
 	if (k < 0)
 		return k;
@@ -466,7 +553,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 static int name_end(struct run *r, const struct run_name *n, int otherwise)
 {
 	struct identity id;
-	int k = fd_identity(r->m.dir, n->is.name, &id);
+	int k = fd_identity(r->dir, n->is.name, &id);
 
 	if (k == -ENOENT)
 		return 0;
@@ -482,9 +569,11 @@ static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 {
 	int otherwise = failed                       ? failed
 			: atomic_load(&r->cancelled) ? -ECANCELED
+			: s->given > 0               ? -EINPROGRESS
 			: s->first_error             ? s->first_error
 						     : -EBUSY;
-	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
+	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || s->given > 0 ||
+		    stats_skipped(s) > 0;
 	size_t gone = 0;
 
 	wire_begin(&r->out, ANSWER_KEPT, r->in.serial);
@@ -523,6 +612,7 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
 				      .cancelled = atomic_load(&r->cancelled),
 				      .unflushed = unflushed,
 				      .remainder_bytes = left,
+				      .given = s->given,
 				      .strategy = strategy,
 			      });
 	/* Before the answer: the next request may come at once, unless there are remainders. */
@@ -534,7 +624,7 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
  * this job's last try, whose flush was in vain; the record of it is flushed, too. */
 static int made_durable(struct run *r, bool *ret_unflushed)
 {
-	const struct flush f = { .s = r->s, .dirfd = r->m.dir };
+	const struct flush f = { .s = r->s, .dirfd = r->dir };
 
 	*ret_unflushed = r->m.may_wait && !r->missing && !atomic_load(&r->cancelled);
 	return *ret_unflushed ? 0 : flush_make(&f, &r->cancelled);
@@ -559,7 +649,7 @@ static void run_all(struct run *r)
 	size_t gone;
 	int k = group_fill(r, &g, &p);
 
-	if (k >= 0 && g.names.n > 0)
+	if (k >= 0 && (g.names.n > 0 || g.slice.slices > 0))
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
 	page_set(r, &result.stats);
 	gone = kept_tell(r, &result.stats, MIN(k, 0));
@@ -585,8 +675,20 @@ static void run_cancel(struct run *r, bool keep)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void run_demand(struct run *r, uint64_t units)
+{
+	pthread_mutex_lock(&r->lock);
+	r->demand = (unsigned)MIN(units, (uint64_t)UINT16_MAX);
+	if (r->engine)
+		engine_demand(r->engine, r->demand);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void run_done(struct run *r)
 {
+	if (r->dir != r->m.dir)
+		fd_closep(&r->dir);
+	free(r->unit_shown);
 	wire_in_done(&r->in);
 	wire_out_done(&r->out);
 	remainders_done(&r->remainders);
@@ -596,6 +698,15 @@ static void run_done(struct run *r)
 	*r = (struct run){ 0 };
 }
 
+/* A slice is of a directory beneath the job's, and has no names. */
+static bool slice_is_good(const struct run_message *m, size_t names)
+{
+	if (m->slices == 0)
+		return m->slice == 0;
+	return m->unit && *m->unit && names == 0 && m->slices > 1 && m->slices <= NAME_SLICES &&
+	       m->slice < m->slices;
+}
+
 static int run_take(struct run *r, struct serving *s)
 {
 	struct run_item item;
@@ -603,6 +714,8 @@ static int run_take(struct run *r, struct serving *s)
 	int k;
 
 	*r = (struct run){ .s = s, .in = s->in, .m = s->m.run_message };
+	r->dir = r->m.dir;
+	r->shown = r->m.display;
 	/* The next request needs memory of its own. */
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
@@ -614,6 +727,8 @@ static int run_take(struct run *r, struct serving *s)
 			break;
 		n->is = item;
 	}
+	if (k >= 0 && !slice_is_good(&r->m, r->n))
+		k = -EBADMSG;
 	if (k < 0)
 		run_done(r);
 	return k;
@@ -690,7 +805,7 @@ static int remainder_take(struct deleting *d)
 	if (d->running)
 		return -EBADMSG;
 	if (!d->takes) {
-		*r = (struct run){ .s = d->s };
+		*r = (struct run){ .s = d->s, .m = { .dir = -1 }, .dir = -1 };
 		pthread_mutex_init(&r->lock, NULL);
 		remainders_init(&r->remainders);
 		remainders_dispose(&r->remainders, REMAINDERS_HOLD);
@@ -785,6 +900,13 @@ static int flush_begin(struct flush *f, struct serving *s)
 	return r;
 }
 
+/* One that comes too late means nothing. */
+static void demand_take(struct deleting *d)
+{
+	if (d->running && !d->takes && d->s->in.serial == d->run.in.serial)
+		run_demand(&d->run, d->s->m.demand_message.units);
+}
+
 static int serve_one(struct deleting *d)
 {
 	struct serving *s = d->s;
@@ -799,6 +921,8 @@ static int serve_one(struct deleting *d)
 		r = flush_begin(&d->flush, s);
 	else if (type == REQUEST_TAKE_REMAINDER)
 		r = remainder_take(d);
+	else if (type == REQUEST_DEMAND)
+		demand_take(d);
 	else if (type != REQUEST_STOP && type != REQUEST_FREE_REMAINDERS)
 		r = -EBADMSG;
 	else if (d->running && type == REQUEST_STOP)

@@ -23,7 +23,7 @@
 #define STOPS 4 /* and what is left of large files may be kept */
 
 static int its = -1;
-static unsigned asked, ended;
+static unsigned asked, ended, demanded, given;
 
 /* The linker puts these in the place of those that start and reap a process. */
 int __wrap_process_start(const char *program, int sock, int *ret_pidfd);
@@ -120,6 +120,17 @@ static void on_kept(uint64_t seq, int error, void *userdata)
 	must(seq >= 3 && seq <= 5 && error < 0);
 }
 
+static void on_given(const struct given_unit *u, void *userdata)
+{
+	(void)userdata;
+	given++;
+	must(given <= demanded && is_component_path(u->unit.path) && u->unit.id.type == S_IFDIR);
+	must((u->n > 0) == (u->unit.slices == 0) && u->n <= PROTOCOL_GIVEN);
+	must(u->n > 0 || u->unit.slice < u->unit.slices);
+	for (size_t i = 0; i < u->n; i++)
+		must(is_component(u->names[i].name) && u->names[i].id.type == S_IFDIR);
+}
+
 static void on_ran(int r, const struct run_result *res, void *userdata)
 {
 	(void)userdata;
@@ -158,11 +169,15 @@ static void ask_delete(struct worker *w)
 		.may_wait = true,
 		.owes = true,
 		.shrinks = on_shrinks,
+		.given = on_given,
 	};
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)
 		asked += worker_run(w, its, NULL, 0, "/a", items, 2, &run, NULL) >= 0;
+	/* Of the first one, which has begun. */
+	demanded = 2;
+	worker_demand(w, demanded);
 	asked += worker_flush(w, its, &items[0].name, 1, on_done, NULL) >= 0;
 }
 
@@ -221,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	asked = ended = 0;
+	asked = ended = demanded = given = 0;
 	o.role = data[0] & DELETES ? WORKER_DELETE : WORKER_INTAKE;
 	o.landlock_fd = o.role == WORKER_DELETE ? open("/", O_PATH | O_CLOEXEC) : -1;
 	must(sd_event_new(&e) >= 0 && worker_new(&w, e, &o) >= 0);
@@ -386,9 +401,34 @@ static void listed(struct words *w, uint8_t serial)
 	done(w, serial);
 }
 
+static void unit_given(struct words *w, uint8_t serial)
+{
+	static const uint32_t type = S_IFDIR;
+	uint32_t n = choose(w, 3);
+	size_t at = message_begin(w, ANSWER_GIVEN, serial, 0);
+
+	string(w, CHOOSE(w, "", "1", "1/a/b", "1/", "..", "/1"));
+	for (uint32_t i = 0; i <= n; i++) {
+		if (i > 0)
+			string(w, component(w));
+		for (int k = 0; k < 3; k++)
+			number(w, any_number(w));
+		number(w, type);
+		if (i > 0)
+			continue;
+		number(w, n > 0 ? 0 : choose(w, 3));
+		number(w, n > 0 ? 0 : choose(w, 4));
+	}
+	message_end(w, at);
+}
+
 static void ran(struct words *w, uint8_t serial, bool keeps)
 {
+	uint32_t units = choose(w, 3);
 	size_t at;
+
+	for (uint32_t i = 0; i < units; i++)
+		unit_given(w, serial);
 
 	if (chance(w, 30)) {
 		at = message_begin(w, ANSWER_SHRINKS, serial, 1);
@@ -417,6 +457,7 @@ static void ran(struct words *w, uint8_t serial, bool keeps)
 	number(w, choose(w, 2));
 	number(w, keeps ? 0 : choose(w, 2));
 	number(w, keeps ? any_number(w) : 0);
+	number(w, units);
 	string(w, CHOOSE(w, "", "snapshot"));
 	message_end(w, at);
 }

@@ -75,6 +75,31 @@ static void lie_staged(const char *how)
 	(void)wire_post(PROTOCOL_FD, &out);
 }
 
+/* The answer to RUN: of units that were not asked for, or that make no sense. */
+static void lie_run(const char *how)
+{
+	struct given_message m = { .path = "1", .id = { .ino = 1, .type = S_IFDIR } };
+	struct given_name name = { .name = "a", .id = { .ino = 2, .type = S_IFDIR } };
+
+	if (strcmp(how, "given-none") == 0) {
+		say(ANSWER_RAN, in.serial);
+		protocol_put(&out, &(struct run_result){ .given = 1, .strategy = "" });
+		(void)wire_post(PROTOCOL_FD, &out);
+		return;
+	}
+	say(ANSWER_GIVEN, in.serial);
+	if (strcmp(how, "given-way") == 0)
+		m.path = "1/../..";
+	else if (strcmp(how, "given-slice") == 0)
+		m.slice = m.slices = 2;
+	else if (strcmp(how, "given-file") == 0)
+		name.id.type = S_IFREG;
+	protocol_put(&out, &m);
+	if (m.slices == 0 && strcmp(how, "given-empty") != 0)
+		protocol_put_item(&out, &name);
+	(void)wire_post(PROTOCOL_FD, &out);
+}
+
 int main(void)
 {
 	const char *program = (const char *)getauxval(AT_EXECFN);
@@ -98,5 +123,7 @@ int main(void)
 			lie(how);
 		else if (in.type == REQUEST_STAGE)
 			lie_staged(how);
+		else if (in.type == REQUEST_RUN)
+			lie_run(how);
 	return EXIT_SUCCESS;
 }

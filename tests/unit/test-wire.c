@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -307,6 +308,29 @@ START_TEST(components_are_checked)
 }
 END_TEST
 
+START_TEST(ways_are_checked)
+{
+	static const char *const bad[] = { "/",  "/a",   "a/",  "a//b",  ".",
+					   "..", "a/..", "./a", "a/../b" };
+	static const char *const good[] = { "", "a", "a/b", ".../..a/b.", " /\n" };
+	char long_way[PATH_MAX + 1];
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		ck_assert(!is_component_path(bad[i]));
+	for (size_t i = 0; i < ELEMENTSOF(good); i++)
+		ck_assert(is_component_path(good[i]));
+	for (size_t i = 0; i < PATH_MAX; i++)
+		long_way[i] = i % 2 ? '/' : 'x';
+	long_way[PATH_MAX] = '\0';
+	ck_assert(!is_component_path(long_way));
+	long_way[PATH_MAX - 1] = '\0';
+	ck_assert(is_component_path(long_way));
+	memset(long_way, 'x', 256);
+	long_way[256] = '\0';
+	ck_assert(!is_component_path(long_way));
+}
+END_TEST
+
 START_TEST(headers_are_checked)
 {
 	struct wire_header h = { .n_fds = 1 };
@@ -457,6 +481,7 @@ int main(void)
 		what_is_missing_is_an_error,
 		strings_are_checked,
 		components_are_checked,
+		ways_are_checked,
 		records_are_put_and_got,
 		records_are_checked,
 		each_type_is_checked,

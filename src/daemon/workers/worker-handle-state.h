@@ -40,6 +40,7 @@ struct request {
 	uint64_t dirs, seq; /* told so far */
 	uint64_t least, most;
 	unsigned problems;
+	uint64_t demanded, given; /* units: so many may be given, and were */
 	union {
 		struct intake_callbacks validate;
 		struct staged_callbacks stage;

@@ -174,6 +174,20 @@ struct run_progress {
 	uint64_t entries, bytes; /* of this run, so far */
 };
 
+/* A unit of a job, beneath the job's directory: names in a directory, or a slice of it. */
+struct run_unit {
+	const char *path;           /* of the directory; "" is the job's */
+	struct lasting_identity id; /* which it must be (-ESTALE); fsid 0: of any filesystem */
+	uint64_t slice, slices;     /* slices > 0: this one of so many, and no names */
+};
+
+/* One that is given away: what a run of that unit is to be asked for. */
+struct given_unit {
+	struct run_unit unit;
+	const struct given_name *names;
+	size_t n;
+};
+
 struct run_callbacks {
 	void (*problem)(const struct problem_record *p, void *userdata);
 	/* This name is gone (error 0), missing (-ENOENT) or still there. Told only for names that
@@ -187,15 +201,27 @@ struct run_callbacks {
 	 * worker, as long as its lease is on fd, which is the callee's. Nothing of fd is checked.
 	 * NULL: it is of no interest. */
 	void (*shrinks)(int fd, uint64_t bytes, void *userdata);
+	/* The worker will not touch that unit, nor the directories that it lies in: names that stay
+	 * for that alone are told with -EINPROGRESS, and a later run of them takes what is left.
+	 * Never more units than worker_demand asked for. All is valid in the call. NULL: the run
+	 * gives nothing away. */
+	void (*given)(const struct given_unit *u, void *userdata);
+	/* Of a unit: dirfd is then the job's directory. Or NULL. */
+	const struct run_unit *unit;
 };
 
 /* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is
  * what it was; at most 65,536 at a time. dir_id: the directory itself must still be that one
- * (-ESTALE), or NULL. unmoved_usec: unless 0, all that was changed or moved since, and others of
- * the same names, is as if it were not there (-ENOENT). */
+ * (-ESTALE), or NULL; of a unit's run an fsid of 0 in identities is not compared. unmoved_usec:
+ * unless 0, all that was changed or moved since, and others of the same names, is as if it were not
+ * there (-ENOENT). */
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
 	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata);
+
+/* Other hosts would take so many units of the run that is going on, instead of what was said
+ * before. Nothing if there is none, or it does not give. */
+void worker_demand(struct worker *w, unsigned units);
 
 /* Makes durable what runs that have ended have removed in these directories of one, at most
  * WORKER_FLUSH, in the order in which they ended. Goes on beside a run; but one at a time, else

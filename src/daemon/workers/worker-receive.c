@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "pacers.h"
 #include "base/fd.h"
+#include "engine/core/name-slice.h"
 #include "worker-handle-state.h"
 
 /* After the answer the request is over; its last callback is told in `request_end`. */
@@ -195,6 +197,41 @@ static int take_shrinks(struct worker *w, struct request *rq, union protocol_rec
 	return 0;
 }
 
+/* Only directories are given, or a slice of one. */
+static bool given_is_good(const struct given_unit *u)
+{
+	const struct run_unit *unit = &u->unit;
+
+	if (unit->id.type != S_IFDIR || unit->id.ino == 0)
+		return false;
+	if (unit->slices > 0)
+		return u->n == 0 && *unit->path && unit->slices > 1 &&
+		       unit->slices <= NAME_SLICES && unit->slice < unit->slices;
+	for (size_t i = 0; i < u->n; i++)
+		if (u->names[i].id.type != S_IFDIR || u->names[i].id.ino == 0)
+			return false;
+	return u->n > 0 && unit->slice == 0;
+}
+
+static int take_given(struct worker *w, struct request *rq, union protocol_record *m)
+{
+	const struct given_message g = m->given_message;
+	struct given_name names[PROTOCOL_GIVEN];
+	struct given_unit u = { .unit = { g.path, g.id, g.slice, g.slices }, .names = names };
+	int r;
+
+	while ((r = protocol_get_item(&w->in, &m->given_name)) > 0) {
+		if (u.n == PROTOCOL_GIVEN)
+			return -EBADMSG;
+		names[u.n++] = m->given_name;
+	}
+	if (r < 0 || !rq->run.given || rq->given >= rq->demanded || !given_is_good(&u))
+		return -EBADMSG;
+	rq->given++;
+	rq->run.given(&u, rq->userdata);
+	return 0;
+}
+
 static int take_problem(struct worker *w, struct request *rq, union protocol_record *m)
 {
 	const struct problem_message *p = &m->problem_message;
@@ -225,7 +262,7 @@ static int take_ran(struct worker *w, struct request *rq, union protocol_record 
 	const struct run_result *res = &m->run_result;
 
 	if (strlen(res->strategy) > KiB(1) || (res->unflushed && !rq->run.may_wait) ||
-	    (res->remainder_bytes > 0 && (!w->keeps || res->unflushed)))
+	    (res->remainder_bytes > 0 && (!w->keeps || res->unflushed)) || res->given != rq->given)
 		return -EBADMSG;
 	w->stopped_usec = 0;
 	/* A flush beside it may still wait for its turn. */
@@ -264,6 +301,7 @@ static const struct {
 	{ ANSWER_DONE, KIND_LIST, take_done },
 	{ ANSWER_LISTING, KIND_LIST, take_listing },
 	{ ANSWER_SHRINKS, KIND_RUN, take_shrinks },
+	{ ANSWER_GIVEN, KIND_RUN, take_given },
 	{ ANSWER_PROBLEM, KIND_RUN, take_problem },
 	{ ANSWER_KEPT, KIND_RUN, take_kept },
 	{ ANSWER_RAN, KIND_RUN, take_ran },

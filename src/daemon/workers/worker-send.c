@@ -307,6 +307,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 				 .may_wait = cb->may_wait,
 				 .owes = cb->owes,
 				 .rmdir = cb->rmdir,
+				 .gives = cb->given,
 				 .dir = dirfd };
 	const struct request like = {
 		.kind = KIND_RUN, .run = *cb, .least = UINT64_MAX, .userdata = userdata
@@ -317,6 +318,12 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 
 	if (dir_id)
 		m.dir_id = *dir_id;
+	if (cb->unit) {
+		m.unit = cb->unit->path;
+		m.unit_id = cb->unit->id;
+		m.slice = cb->unit->slice;
+		m.slices = cb->unit->slices;
+	}
 	out = request_begin(w, WORKER_DELETE, REQUEST_RUN, &m, &like, &rq, &r);
 	if (!out)
 		return r;
@@ -373,12 +380,12 @@ struct debt_hold *worker_debt(struct worker *w)
 }
 
 /* What has no answer of its own. False: it is out of use. */
-static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, bool keep)
+static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, const void *once)
 {
 	struct wire_out *out = message_add(&w->out, type, serial);
 
 	if (out)
-		protocol_put(out, &(struct stop_message){ keep });
+		protocol_put(out, once);
 	if (!out || wire_pack(out) < 0) {
 		worker_ref(w);
 		worker_fail(w, "cannot be told what to do: out of memory");
@@ -386,10 +393,26 @@ static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, 
 		return false;
 	}
 	/* Its lanes may wait for their turn. */
-	if (w->paced)
+	if (w->paced && type != REQUEST_DEMAND)
 		paced_stop(w->paced, type == REQUEST_STOP);
 	worker_send(w);
 	return true;
+}
+
+static bool tell_stop(struct worker *w, uint32_t serial, bool keep)
+{
+	return tell(w, REQUEST_STOP, serial, &(struct stop_message){ keep });
+}
+
+void worker_demand(struct worker *w, unsigned units)
+{
+	struct request *rq = STAILQ_FIRST(&w->requests);
+
+	if (w->ended || !rq || !rq->begun || rq->kind != KIND_RUN || !rq->run.given ||
+	    w->stopped_usec)
+		return;
+	rq->demanded += units;
+	(void)tell(w, REQUEST_DEMAND, rq->serial, &(struct demand_message){ units });
 }
 
 void worker_stop(struct worker *w)
@@ -400,7 +423,7 @@ void worker_stop(struct worker *w)
 		return;
 	w->keeps = true;
 	w->stopped_usec = now_usec();
-	if (tell(w, REQUEST_STOP, rq->serial, /* keep= */ true))
+	if (tell_stop(w, rq->serial, /* keep= */ true))
 		worker_limit(w);
 }
 
@@ -409,7 +432,7 @@ void worker_validate_stop(struct worker *w)
 	struct request *rq = STAILQ_FIRST(&w->requests);
 
 	if (!w->ended && rq && rq->begun && rq->kind == KIND_VALIDATE)
-		(void)tell(w, REQUEST_STOP, rq->serial, false);
+		(void)tell_stop(w, rq->serial, /* keep= */ false);
 }
 
 int worker_remainder_take(struct worker *w, int fd)
@@ -433,7 +456,7 @@ void worker_remainders_free(struct worker *w)
 		return;
 	if (w->paced)
 		paced_suspend(w->paced, false);
-	(void)tell(w, REQUEST_FREE_REMAINDERS, 0, false);
+	(void)tell(w, REQUEST_FREE_REMAINDERS, 0, NULL);
 }
 
 void worker_suspend_pacing(struct worker *w)
@@ -448,7 +471,7 @@ void worker_remainders_stop(struct worker *w, bool keep)
 		return;
 	worker_suspend_pacing(w);
 	w->stopped_usec = keep ? 0 : now_usec();
-	if (tell(w, REQUEST_STOP, 0, keep))
+	if (tell_stop(w, 0, keep))
 		worker_limit(w);
 }
 
