@@ -17,8 +17,9 @@
  *   STAGE            RANGES, STAGED                               RAN
  *   MAKE_STAGING     OPENED                      STOP             -
  *   OPEN_DIR         OPENED                      DEMAND           -
- *   FLUSH            DONE                        FREE_REMAINDERS  -
- *                                                TAKE_REMAINDER   -
+ *   WRITE_MARK       DONE                        FREE_REMAINDERS  -
+ *   READ_MARK        MARK                        TAKE_REMAINDER   -
+ *   REMOVE_MARK      DONE                        FLUSH            DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -123,8 +124,26 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(BOOL, make)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(OPT_NAME, host)
-/* checks: it must be the one that id says. */
-#define FIELDS_open_dir_message(F) F(TEXT, path) F(BOOL, checks) F(IDENTITY, id) F(OPT_FD, at)
+/* Where a mark is: that of a job, by any name of one component that does not begin with a dot, of
+ * that host, on the filesystem with that mount (mnt_id as above). holder: this daemon, whose the
+ * host's part must be (-EBUSY); NULL: whosever it is. */
+#define FIELDS_mark_place(F)                                                                       \
+	F(TEXT, mount_path)                                                                        \
+	F(NUMBER, mnt_id)                                                                          \
+	F(NAME, host)                                                                              \
+	F(OPT_TEXT, holder)                                                                        \
+	F(NAME, job)
+#define FIELDS_write_mark_message(F)                                                               \
+	FIELDS_mark_place(F) F(TEXT, space) F(ID, uid) F(ID, gid) F(BYTES, groups)                 \
+		F(TEXT, dir_name) F(IDENTITY, dir)
+/* checks: it must be the one that id says. foreign: id is of another host, and an fsid of 0 in it
+ * is not compared. */
+#define FIELDS_open_dir_message(F)                                                                 \
+	F(TEXT, path)                                                                              \
+	F(BOOL, checks)                                                                            \
+	F(BOOL, foreign)                                                                           \
+	F(IDENTITY, id)                                                                            \
+	F(OPT_FD, at)
 /* Put back is the thing `id` that is called seq in job_dir of staging: into the directory `to`, as
  * to_name (NULL: its own name); or where it was, as `name` in dir_path, which must still be dir_id.
  * view: the mount table of the process that asks, with a number that no other has. */
@@ -193,6 +212,18 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(CAUSE, cause)                                                                            \
 	F(OPT_TEXT, text)                                                                          \
 	F(OPT_FD, dir)
+/* What a mark says of a job (worker/marks.c): on whose authority it is, and which its directory in
+ * staging is and how that is called, with an fsid of 0. space: of which uid space the numbers are;
+ * that and dir_name: printable ASCII without blanks and slashes, 1 to 200. groups: gid_t,
+ * PROTOCOL_MARK_GROUPS at most. */
+#define FIELDS_mark_message(F)                                                                     \
+	F(ERROR, error)                                                                            \
+	F(TEXT, space)                                                                             \
+	F(ID, uid)                                                                                 \
+	F(ID, gid)                                                                                 \
+	F(BYTES, groups)                                                                           \
+	F(TEXT, dir_name)                                                                          \
+	F(IDENTITY, dir)
 #define FIELDS_staged_range(F) F(NUMBER, from) F(NUMBER, to) F(ERROR, error)
 #define FIELDS_opened_message(F) F(ERROR, error) F(OPT_FD, fd)
 #define FIELDS_done_message(F) F(ERROR, error)
@@ -239,6 +270,9 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(restore_message)                                                                         \
 	R(remove_staging_message)                                                                  \
 	R(list_staging_message)                                                                    \
+	R(mark_place)                                                                              \
+	R(write_mark_message)                                                                      \
+	R(mark_message)                                                                            \
 	R(run_message)                                                                             \
 	R(run_item)                                                                                \
 	R(stop_message)                                                                            \
@@ -284,7 +318,10 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(REQUEST_FLUSH, flush_message, flush_item)                                                \
 	R(REQUEST_TAKE_REMAINDER, take_remainder_message, nothing)                                 \
 	R(REQUEST_FREE_REMAINDERS, nothing, nothing)                                               \
-	R(REQUEST_DEMAND, demand_message, nothing)
+	R(REQUEST_DEMAND, demand_message, nothing)                                                 \
+	R(REQUEST_WRITE_MARK, write_mark_message, nothing)                                         \
+	R(REQUEST_READ_MARK, mark_place, nothing)                                                  \
+	R(REQUEST_REMOVE_MARK, mark_place, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \
@@ -300,7 +337,8 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(ANSWER_PROBLEM, problem_message, nothing)                                                \
 	R(ANSWER_KEPT, nothing, kept_item)                                                         \
 	R(ANSWER_RAN, run_result, nothing)                                                         \
-	R(ANSWER_GIVEN, given_message, given_name)
+	R(ANSWER_GIVEN, given_message, given_name)                                                 \
+	R(ANSWER_MARK, mark_message, nothing)
 
 #define PROTOCOL_TYPE(type, once, repeated) type,
 enum protocol_request { REQUEST_NONE, PROTOCOL_REQUESTS(PROTOCOL_TYPE) };
@@ -317,6 +355,9 @@ union protocol_record {
 
 /* Names of one GIVEN. */
 #define PROTOCOL_GIVEN 256
+
+/* Groups of one mark. */
+#define PROTOCOL_MARK_GROUPS 1024
 
 /* Names of one FLUSH. */
 #define PROTOCOL_FLUSH 256

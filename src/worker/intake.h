@@ -21,3 +21,17 @@ int staging_list(struct serving *s);
 int staging_remove(struct serving *s);
 int staging_restore(struct serving *s);
 int staging_open_dir(struct serving *s);
+
+/* marks.c: which jobs of a host others may help with. Root's worker only. */
+int mark_write(struct serving *s);
+int mark_read(struct serving *s);
+int mark_remove(struct serving *s);
+
+/* staging-entry.c, for marks.c: opens the root of a mount (mnt_id 0: whichever is there), or
+ * -EXDEV. */
+int staging_mount_open(const char *mount_path, uint64_t mnt_id, uint64_t *ret_mnt_id);
+/* Is what is in this directory that daemon's (base/lock-holder.h)? 0, or -EBUSY if not. */
+int staging_held_check(int top_fd, uint64_t mnt_id, const char *holder);
+/* Opens a directory that must be exactly as root would have made it, or makes it. -EPERM if it is
+ * another. */
+int staging_root_dir(int parent, const char *name, mode_t mode, uint64_t mnt_id, bool make);

@@ -44,7 +44,7 @@
 
 /* A directory that has to be exactly so. */
 struct wanted_dir {
-	char name[STAGING_PART_SIZE];
+	char name[NAME_MAX + 1];
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
@@ -240,15 +240,57 @@ static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t m
 	return r == -EEXIST ? -EBUSY : r;
 }
 
+int staging_held_check(int top_fd, uint64_t mnt_id, const char *holder)
+{
+	char found[NAME_MAX + 1];
+	int r = lock_read(top_fd, mnt_id, found);
+
+	if (r < 0)
+		return r;
+	return r > 0 && holder_compare(holder, found) == HOLDER_OWN ? 0 : -EBUSY;
+}
+
+int staging_mount_open(const char *mount_path, uint64_t mnt_id, uint64_t *ret_mnt_id)
+{
+	_cleanup_close_ int fd = -1;
+	const char *why;
+	struct found f;
+	int r;
+
+	if (mount_path[0] != '/')
+		return -EINVAL;
+	fd = intake_open_dir(mount_path, &why);
+	if (fd < 0)
+		return fd;
+	r = found_at(fd, "", &f);
+	if (r < 0)
+		return r;
+	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (mnt_id && mnt_id != f.id.mnt_id))
+		return -EXDEV;
+	*ret_mnt_id = f.id.mnt_id;
+	return fd_take(&fd);
+}
+
+int staging_root_dir(int parent, const char *name, mode_t mode, uint64_t mnt_id, bool make)
+{
+	struct wanted_dir w = { .mode = mode, .shared = true };
+
+	if (snprintf(w.name, sizeof(w.name), "%s", name) >= (int)sizeof(w.name))
+		return -ENAMETOOLONG;
+	return dir_get(parent, &w, mnt_id, make);
+}
+
 /* Opens .reclaim, or the host's part of it, in the root of a mount. */
 static int top_get(int root, const struct make_staging_message *w, uint64_t mnt_id)
 {
 	struct wanted_dir top = { .name = STAGING_DIR, .mode = 0711, .shared = w->host };
+	char part[STAGING_PART_SIZE];
 	_cleanup_close_ int fd = dir_get(root, &top, mnt_id, w->make);
 
 	if (fd < 0 || !w->host)
 		return fd_take(&fd);
-	staging_part_format(top.name, w->host);
+	staging_part_format(part, w->host);
+	(void)snprintf(top.name, sizeof(top.name), "%s", part);
 	top.shared = false;
 	return dir_get(fd, &top, mnt_id, w->make);
 }
@@ -260,28 +302,22 @@ static int staging_get(const struct make_staging_message *w)
 {
 	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
 	_cleanup_close_ int root = -1, top_fd = -1;
-	const char *why;
-	struct found f;
+	uint64_t mnt_id;
 	int r;
 
-	if (w->mount_path[0] != '/' || (w->host && !fleet_name_is_valid(w->host)))
+	if (w->host && !fleet_name_is_valid(w->host))
 		return -EINVAL;
-	root = intake_open_dir(w->mount_path, &why);
+	root = staging_mount_open(w->mount_path, w->mnt_id, &mnt_id);
 	if (root < 0)
 		return root;
-	r = found_at(root, "", &f);
-	if (r < 0)
-		return r;
-	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (w->mnt_id && w->mnt_id != f.id.mnt_id))
-		return -EXDEV;
-	top_fd = top_get(root, w, f.id.mnt_id);
+	top_fd = top_get(root, w, mnt_id);
 	if (top_fd < 0)
 		return top_fd;
-	r = w->holder ? lock_get(top_fd, w, f.id.mnt_id) : 0;
+	r = w->holder ? lock_get(top_fd, w, mnt_id) : 0;
 	if (r < 0)
 		return r;
 	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
-	return dir_get(top_fd, &own, f.id.mnt_id, w->make);
+	return dir_get(top_fd, &own, mnt_id, w->make);
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
@@ -306,8 +342,10 @@ int staging_make(struct serving *s)
 }
 
 /* The directory that an absolute path, or one component beneath at_fd, names. */
-static int dir_open(int at_fd, const char *path, const struct lasting_identity *id)
+static int dir_open(int at_fd, const char *path, const struct lasting_identity *id, bool foreign)
 {
+	bool (*is)(const struct lasting_identity *a, const struct lasting_identity *b) =
+		foreign ? lasting_matches : lasting_equal;
 	const char *why;
 	_cleanup_close_ int fd = -1;
 	struct lasting_identity now;
@@ -323,20 +361,20 @@ static int dir_open(int at_fd, const char *path, const struct lasting_identity *
 	r = lasting_at(fd, "", &now);
 	if (r < 0)
 		return r;
-	return id && !lasting_equal(id, &now) ? -ESTALE : fd_take(&fd);
+	return id && !is(&now, id) ? -ESTALE : fd_take(&fd);
 }
 
 int staging_open_dir(struct serving *s)
 {
 	const struct open_dir_message *m = &s->m.open_dir_message;
 
-	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL));
+	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL, m->foreign));
 }
 
 /* Where something was. -ENOENT is said of the thing itself. */
 static int origin_open(const struct restore_message *m)
 {
-	int fd = dir_open(-1, m->dir_path, &m->dir_id);
+	int fd = dir_open(-1, m->dir_path, &m->dir_id, /* foreign= */ false);
 
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }

@@ -131,6 +131,14 @@ static void on_given(const struct given_unit *u, void *userdata)
 		must(is_component(u->names[i].name) && u->names[i].id.type == S_IFDIR);
 }
 
+static void on_mark(int r, const struct mark_message *m, void *userdata)
+{
+	(void)userdata;
+	must(r <= 0 && (r == 0) == (m != NULL));
+	must(!m || (*m->space && m->groups.len <= PROTOCOL_MARK_GROUPS * sizeof(gid_t)));
+	ended++;
+}
+
 static void on_ran(int r, const struct run_result *res, void *userdata)
 {
 	(void)userdata;
@@ -151,6 +159,8 @@ static void ask_intake(struct worker *w)
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;
 	asked += worker_remove_staging(w, its, "job", on_done, NULL) >= 0;
+	asked += worker_read_mark(w, &(struct mark_place){ "/", 0, "host", NULL, "job" }, on_mark,
+				  NULL) >= 0;
 }
 
 static void on_shrinks(int fd, uint64_t bytes, void *userdata)
@@ -389,6 +399,26 @@ static void done(struct words *w, uint8_t serial)
 	message_end(w, at);
 }
 
+static void marked(struct words *w, uint8_t serial)
+{
+	static const uint32_t groups[] = { 5, 7 }, type = S_IFDIR;
+	uint32_t len = 4 * choose(w, 3);
+	size_t at = message_begin(w, ANSWER_MARK, serial, 0);
+
+	(void)error(w);
+	string(w, CHOOSE(w, "", "space"));
+	number(w, choose(w, 100));
+	number(w, choose(w, 100));
+	say(w, &len, sizeof(len));
+	say(w, groups, len);
+	string(w, component(w));
+	number(w, 0);
+	number(w, any_number(w));
+	number(w, any_number(w));
+	number(w, type);
+	message_end(w, at);
+}
+
 static void listed(struct words *w, uint8_t serial)
 {
 	size_t at = message_begin(w, ANSWER_LISTING, serial, 0);
@@ -491,4 +521,5 @@ void grammar(struct words *w)
 	opened(w, 3);
 	listed(w, 4);
 	done(w, 5);
+	marked(w, 6);
 }

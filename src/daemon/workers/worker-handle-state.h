@@ -20,6 +20,7 @@ enum request_kind {
 	KIND_OPEN,
 	KIND_DONE,
 	KIND_LIST,
+	KIND_MARK,
 	KIND_RUN,
 };
 
@@ -47,6 +48,7 @@ struct request {
 		struct run_callbacks run;
 		void (*opened)(int r, int fd, void *userdata);
 		void (*done)(int r, void *userdata);
+		void (*marked)(int r, const struct mark_message *mark, void *userdata);
 		struct {
 			void (*entry)(const char *name, const struct lasting_identity *id,
 				      void *userdata);

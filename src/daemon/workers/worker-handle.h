@@ -150,6 +150,12 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 		    const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata);
 
+/* The same beneath a staging directory of another host, with an identity that is known from there:
+ * an fsid of 0 in it is not compared. */
+int worker_open_job_dir(struct worker *w, int staging_fd, const char *name,
+			const struct lasting_identity *id,
+			void (*opened)(int r, int fd, void *userdata), void *userdata);
+
 /* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if m->to >= 0,
  * into that directory. m->view is -1 where reclaimd itself asks. -EEXIST, -ESTALE if the directory
  * is not the one it was, -ENOENT if it is not in staging, -EROFS if the process that asks may not
@@ -167,6 +173,18 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir /*
 			void (*entry)(const char *name, const struct lasting_identity *id,
 				      void *userdata),
 			void (*listed)(int r, void *userdata), void *userdata);
+
+/* root's intake worker only. Says beside the staging directories of m->host, which must be there,
+ * that others may help with the job; or what has been said (r 0; -ENOENT: nothing, -EPERM: not by
+ * root); or takes it back, and is content if there is nothing. What mark has is valid in the call;
+ * its directory has an fsid of 0. */
+int worker_write_mark(struct worker *w, const struct write_mark_message *m,
+		      void (*written)(int r, void *userdata), void *userdata);
+int worker_read_mark(struct worker *w, const struct mark_place *m,
+		     void (*read)(int r, const struct mark_message *mark, void *userdata),
+		     void *userdata);
+int worker_remove_mark(struct worker *w, const struct mark_place *m,
+		       void (*removed)(int r, void *userdata), void *userdata);
 
 /* ---- delete ------------------------------------------------------------------------------- */
 

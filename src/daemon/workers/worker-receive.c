@@ -48,6 +48,9 @@ void request_fail(struct request *rq, int error)
 	case KIND_LIST:
 		rq->list.listed(error, rq->userdata);
 		break;
+	case KIND_MARK:
+		rq->marked(error, NULL, rq->userdata);
+		break;
 	case KIND_RUN:
 		rq->run.ran(error, NULL, rq->userdata);
 		break;
@@ -181,6 +184,21 @@ static int take_done(struct worker *w, struct request *rq, union protocol_record
 	return ENDS;
 }
 
+static int take_mark(struct worker *w, struct request *rq, union protocol_record *m)
+{
+	const struct mark_message *mark = &m->mark_message;
+	size_t n = mark->groups.len / sizeof(gid_t);
+
+	if (!mark->error &&
+	    (!*mark->space || !is_component(mark->dir_name) ||
+	     mark->groups.len % sizeof(gid_t) != 0 || n > PROTOCOL_MARK_GROUPS ||
+	     mark->dir.ino == 0 || mark->dir.fsid != 0 || mark->dir.type != S_IFDIR))
+		return -EBADMSG;
+	(void)request_take(w);
+	rq->marked(mark->error, mark->error ? NULL : mark, rq->userdata);
+	return ENDS;
+}
+
 static int take_listing(struct worker *w, struct request *rq, union protocol_record *m)
 {
 	while (next(w, &m->listing_item))
@@ -300,6 +318,7 @@ static const struct {
 	{ ANSWER_DONE, KIND_DONE, take_done },
 	{ ANSWER_DONE, KIND_LIST, take_done },
 	{ ANSWER_LISTING, KIND_LIST, take_listing },
+	{ ANSWER_MARK, KIND_MARK, take_mark },
 	{ ANSWER_SHRINKS, KIND_RUN, take_shrinks },
 	{ ANSWER_GIVEN, KIND_RUN, take_given },
 	{ ANSWER_PROBLEM, KIND_RUN, take_problem },

@@ -257,19 +257,34 @@ int worker_make_staging(struct worker *w, const struct make_staging_message *m,
 		   &(struct request){ .kind = KIND_OPEN, .opened = made, .userdata = userdata });
 }
 
-int worker_open_dir(struct worker *w, int at_fd, const char *path,
-		    const struct lasting_identity *id,
+static int open_dir(struct worker *w, struct open_dir_message *m, const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata)
 {
-	struct open_dir_message m = { .path = path, .checks = id, .at = at_fd };
-
+	m->checks = id;
 	if (id)
-		m.id = *id;
-	return ask(w, REQUEST_OPEN_DIR, &m,
+		m->id = *id;
+	return ask(w, REQUEST_OPEN_DIR, m,
 		   &(struct request){ .kind = KIND_OPEN,
 				      .wants_path_fd = true,
 				      .opened = opened,
 				      .userdata = userdata });
+}
+
+int worker_open_dir(struct worker *w, int at_fd, const char *path,
+		    const struct lasting_identity *id,
+		    void (*opened)(int r, int fd, void *userdata), void *userdata)
+{
+	return open_dir(w, &(struct open_dir_message){ .path = path, .at = at_fd }, id, opened,
+			userdata);
+}
+
+int worker_open_job_dir(struct worker *w, int staging_fd, const char *name,
+			const struct lasting_identity *id,
+			void (*opened)(int r, int fd, void *userdata), void *userdata)
+{
+	return open_dir(
+		w, &(struct open_dir_message){ .path = name, .foreign = true, .at = staging_fd },
+		id, opened, userdata);
 }
 
 int worker_restore(struct worker *w, const struct restore_message *m,
@@ -295,6 +310,28 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
 	return ask(w, REQUEST_LIST_STAGING, &(struct list_staging_message){ job_dir, staging_fd },
 		   &(struct request){
 			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
+}
+
+int worker_write_mark(struct worker *w, const struct write_mark_message *m,
+		      void (*written)(int r, void *userdata), void *userdata)
+{
+	return ask(w, REQUEST_WRITE_MARK, m,
+		   &(struct request){ .kind = KIND_DONE, .done = written, .userdata = userdata });
+}
+
+int worker_read_mark(struct worker *w, const struct mark_place *m,
+		     void (*read)(int r, const struct mark_message *mark, void *userdata),
+		     void *userdata)
+{
+	return ask(w, REQUEST_READ_MARK, m,
+		   &(struct request){ .kind = KIND_MARK, .marked = read, .userdata = userdata });
+}
+
+int worker_remove_mark(struct worker *w, const struct mark_place *m,
+		       void (*removed)(int r, void *userdata), void *userdata)
+{
+	return ask(w, REQUEST_REMOVE_MARK, m,
+		   &(struct request){ .kind = KIND_DONE, .done = removed, .userdata = userdata });
 }
 
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
