@@ -17,6 +17,7 @@
 #include "daemon/api/operations.h"
 #include "daemon/api/varlink/varlink.h"
 #include "daemon/context/log.h"
+#include "daemon/fleet/fleet.h"
 #include "daemon/jobs/job-recover.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/pacing-window.h"
@@ -39,6 +40,7 @@ struct manager {
 	struct spool_jobs spools;
 	struct watermarks *watermarks;
 	struct hooks *hooks;
+	struct fleet *fleet; /* NULL: this host is in none */
 	int mounts_fd;
 	sd_event_source *mounts_source, *store_source, *reload_source, *stop_timer;
 };
@@ -71,6 +73,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
 	(void)sd_notify(0, "STOPPING=1\nSTATUS=Stops; jobs go on at the next start");
 	if (c->flows == 0)
 		return sd_event_exit(c->event, 0);
+	fleet_stop(m->fleet);
 	jobs_stop(&m->jobs);
 	return sd_event_add_time_relative(c->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0,
 					  on_stop_timer, m);
@@ -115,6 +118,7 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)events;
 	context_mounts_changed(&m->context);
 	jobs_mounts_changed(&m->jobs);
+	fleet_mounts_changed(m->fleet);
 	if (m->spools.spools)
 		spools_check(m->spools.spools);
 	return 0;
@@ -173,6 +177,15 @@ static int configuration_load(struct context *context, struct config **ret)
 	return r;
 }
 
+/* Without the fleet, jobs go on alone. */
+static void fleet_begin(struct manager *m)
+{
+	int r = fleet_configure(&m->fleet, &m->jobs);
+
+	if (r < 0)
+		log_line(LOG_WARNING, "This host is in no fleet: %s", strerror(-r));
+}
+
 static void use_configuration(struct manager *m, struct config *fresh)
 {
 	struct config *before = m->context.config;
@@ -182,6 +195,7 @@ static void use_configuration(struct manager *m, struct config *fresh)
 	pacing_window_configure(m->jobs.window);
 	spooling_configure(&m->spools);
 	watermarks_configure(m->watermarks);
+	fleet_begin(m);
 	config_free(before);
 	/* They have the old list of what is protected. */
 	submitters_renew(&m->submitters);
@@ -401,6 +415,7 @@ int manager_run(struct manager *m)
 		r = hooks_new(&m->hooks, c, m->bus);
 	if (r < 0)
 		return r;
+	fleet_begin(m);
 	recover_orphans(&m->jobs);
 	discard_hold_recover();
 	r = watermarks_new(&m->watermarks, &m->jobs);
@@ -429,6 +444,7 @@ struct manager *manager_free(struct manager *m)
 	spooling_end(&m->spools);
 	m->watermarks = watermarks_free(m->watermarks);
 	c->stopping = c->ended = true;
+	m->fleet = fleet_free(m->fleet);
 	jobs_end_workers(&m->jobs);
 	submitters_end_workers(&m->submitters);
 	sd_event_source_disable_unref(m->store_source);

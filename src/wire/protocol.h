@@ -20,6 +20,7 @@
  *   WRITE_MARK       DONE                        FREE_REMAINDERS  -
  *   READ_MARK        MARK                        TAKE_REMAINDER   -
  *   REMOVE_MARK      DONE                        FLUSH            DONE
+ *   FILESYSTEM_ID    LISTING, DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -124,6 +125,9 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(BOOL, make)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(OPT_NAME, host)
+/* What tells a filesystem from all others, on every host: LISTING brings one name, which is in
+ * .reclaim/id. */
+#define FIELDS_filesystem_id_message(F) F(TEXT, mount_path) F(NUMBER, mnt_id)
 /* Where a mark is: that of a job, by any name of one component that does not begin with a dot, of
  * that host, on the filesystem with that mount (mnt_id as above). holder: this daemon, whose the
  * host's part must be (-EBUSY); NULL: whosever it is. */
@@ -270,6 +274,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(restore_message)                                                                         \
 	R(remove_staging_message)                                                                  \
 	R(list_staging_message)                                                                    \
+	R(filesystem_id_message)                                                                   \
 	R(mark_place)                                                                              \
 	R(write_mark_message)                                                                      \
 	R(mark_message)                                                                            \
@@ -321,7 +326,8 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(REQUEST_DEMAND, demand_message, nothing)                                                 \
 	R(REQUEST_WRITE_MARK, write_mark_message, nothing)                                         \
 	R(REQUEST_READ_MARK, mark_place, nothing)                                                  \
-	R(REQUEST_REMOVE_MARK, mark_place, nothing)
+	R(REQUEST_REMOVE_MARK, mark_place, nothing)                                                \
+	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \

@@ -18,6 +18,7 @@ static const struct {
 	{ REQUEST_RESTORE, staging_restore },
 	{ REQUEST_REMOVE_STAGING, staging_remove },
 	{ REQUEST_LIST_STAGING, staging_list },
+	{ REQUEST_FILESYSTEM_ID, filesystem_id_tell },
 	{ REQUEST_WRITE_MARK, mark_write },
 	{ REQUEST_READ_MARK, mark_read },
 	{ REQUEST_REMOVE_MARK, mark_remove },

@@ -22,6 +22,9 @@ int staging_remove(struct serving *s);
 int staging_restore(struct serving *s);
 int staging_open_dir(struct serving *s);
 
+/* filesystem-id.c. Root's worker only. */
+int filesystem_id_tell(struct serving *s);
+
 /* marks.c: which jobs of a host others may help with. Root's worker only. */
 int mark_write(struct serving *s);
 int mark_read(struct serving *s);

@@ -239,6 +239,7 @@ class Database:
             f.write("host all all 10.77.0.0/16 trust\n")
         self.start()
         self.sql("CREATE DATABASE reclaimd")
+        self.init()
 
     def start(self):
         log = os.path.join(self.fleet.dir, "database.log")
@@ -257,6 +258,14 @@ class Database:
                                   check=False, cwd="/").returncode == 0
 
         servers.wait_until("postgres", ready, PATIENCE)
+
+    def init(self):
+        """The tables, and a role that all hosts join as."""
+        program = os.path.join(os.path.dirname(os.environ["RECLAIMD"]), "reclaim-fleet")
+        if not os.path.exists(program):
+            raise servers.Missing("built without reclaim-fleet")
+        run(program, "init", env=dict(os.environ, RECLAIM_FLEET_DATABASE="host=%s user=postgres dbname=reclaimd" % self.dir))
+        self.sql("CREATE ROLE reclaimd LOGIN IN ROLE reclaimd_host", "reclaimd")
 
     def sql(self, text, database="postgres"):
         """What an administrator types; the rows as text."""
@@ -282,9 +291,9 @@ class Database:
 
 
 class Fleet:
-    """Hosts on one filesystem of that kind; with a database, if it is wanted."""
+    """Hosts on one filesystem of that kind; with a database, once it is wanted."""
 
-    def __init__(self, kind, directory, latency_usec=1000, database=False, **options):
+    def __init__(self, kind, directory, latency_usec=1000, **options):
         self.dir = directory
         self.hosts = []
         self.database = None
@@ -295,8 +304,6 @@ class Fleet:
         self.cluster = servers.kind(kind)(where, latency_usec=latency_usec, contents=True, **options)
         try:
             self.bridge()
-            if database:
-                self.database = Database(self)
         except BaseException:
             self.stop()
             raise
@@ -314,6 +321,14 @@ class Fleet:
         while len(self.hosts) < n:
             self.hosts.append(Host(self, len(self.hosts) + 1))
         return self.hosts[:n]
+
+    def with_database(self):
+        if not self.database:
+            try:
+                self.database = Database(self)
+            except servers.Missing as e:
+                raise unittest.SkipTest(str(e)) from e
+        return self.database
 
     def configuration(self, name):
         return ('fleet:\n  database: "host=%s dbname=reclaimd user=reclaimd connect_timeout=5"\n  name: %s\n'
@@ -356,18 +371,22 @@ class Case(unittest.TestCase):
     """The hosts' daemons run, each with a state of its own for each test, and a canary is beside all."""
 
     HOSTS = 2
+    DATABASE = False
+    ENVIRONMENT = {}  # of the daemons
     FS = os.environ.get("RECLAIM_FS", "moosefs")
 
     def setUp(self):
         self.fleet = fleet(self.FS)
         self.hosts = self.fleet.grow(self.HOSTS)
+        if self.DATABASE:
+            self.database = self.fleet.with_database()
         self.name = re.sub(r"\W", "_", self.id().rsplit(".", maxsplit=1)[-1])
         os.mkdir(self.fleet.path(self.name))
         self.canary = fixture.Canary(self.fleet.path(self.name, "canary"))
         self.addCleanup(self.finish)
         for host in self.hosts:
             host.daemon = HostDaemon(host)
-            host.start()
+            host.start(**self.ENVIRONMENT)
 
     def finish(self):
         for host in self.hosts:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Hosts of a fleet on one cluster filesystem, each with its own mount of it: what each stages is its own."""
+"""Hosts of a fleet on one cluster filesystem, each with its own mount of it: what each stages is its own, and
+what one has to delete all of them delete."""
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -129,6 +131,168 @@ class Staging(fleet.Case):
             first.ctl("restore", str(job))
             self.assertEqual(len(os.listdir(self.fleet.path(name, "sub"))), 20)
             fixture.command("rm", "-r", self.fleet.path(name))
+
+
+class Joined(fleet.Case):
+    DATABASE = True
+    ENVIRONMENT = {"SYSTEMD_LOG_LEVEL": "debug"}
+    DIRECTORIES, FILES = 120, 40
+    ENTRIES = 1 + DIRECTORIES * (FILES + 1)
+
+    def setUp(self):
+        super().setUp()
+        for host in self.hosts:
+            host.daemon.wait_said("This host is %s in the fleet" % host.name)
+
+    def tree(self, name="tree"):
+        name = os.path.join(self.name, name)
+        for d in range(self.DIRECTORIES):
+            fill(self.fleet.path(name, "d%03d" % d), self.FILES)
+        return name
+
+    @staticmethod
+    def helped(host):
+        """What that host has deleted of units."""
+        return sum(int(n) for n in re.findall(r"fleet: unit \d+ of job \d+ of \S+: \w+(?: back)?, (\d+) entries",
+                                              host.daemon.said()))
+
+    def begins_to_help(self, host):
+        self.until(lambda: re.search(r"fleet: unit \d+ of job \d+ of \S+ begins", host.daemon.said()))
+
+    def ends(self, host, job, state="done"):
+        self.assertEqual(host.client().wait(job), state, host.daemon.said())
+        self.until(lambda: not os.path.isdir(self.fleet.part(host, "0")) or os.listdir(self.fleet.part(host, "0")) == [])
+        self.until(lambda: not os.path.isdir(self.fleet.part(host, "marks"))
+                   or os.listdir(self.fleet.part(host, "marks")) == [])
+        for other in self.hosts:
+            self.assertNotIn("of no job", other.daemon.said())
+
+
+class Shares(Joined):
+    """What one has to delete, all of them delete."""
+
+    def test_another_host_helps(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.ends(first, job)
+        self.assertGreater(self.helped(second), 0, second.daemon.said())
+        self.assertGreaterEqual(first.client().job(job)["done"], self.ENTRIES)
+        self.until(lambda: self.database.sql("SELECT count(*) FROM reclaimd.units", "reclaimd").strip() == "0")
+
+    def test_the_helper_is_killed(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        second.crash()
+        self.ends(first, job)
+        second.daemon.start()
+
+    def test_the_owner_is_killed(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        first.daemon.kill()
+        first.daemon.start(self.ENVIRONMENT)
+        self.ends(first, job)
+
+    def test_without_the_database(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        self.database.kill()
+        self.addCleanup(self.database.start)
+        self.ends(first, job)
+
+    def test_the_helper_has_no_database(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        second.cut_database()
+        self.addCleanup(second.join)
+        self.ends(first, job)
+
+    def test_cancelled(self):
+        """What is left comes back, and no host deletes anything of it any more."""
+        first, second = self.hosts[:2]
+        name = self.tree()
+        job = first.submit(name)
+        self.begins_to_help(second)
+        first.ctl("cancel", str(job))
+        self.assertIn(first.client().wait(job), ("cancelled", "done"))
+        left = listing(self.fleet.path(self.name))
+        self.until(lambda: self.database.sql("SELECT count(*) FROM reclaimd.units", "reclaimd").strip() == "0")
+        self.assertEqual(listing(self.fleet.path(self.name)), left)
+
+    def test_paused(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        first.ctl("pause", str(job))
+        self.assertEqual(first.client().job(job)["state"], "paused")
+        self.assertEqual(self.database.sql("SELECT count(*) FROM reclaimd.units WHERE host IS NOT NULL",
+                                           "reclaimd").strip(), "0")
+        first.ctl("resume", str(job))
+        self.ends(first, job)
+
+    def test_of_a_user(self):
+        first, second = self.hosts[:2]
+        name = self.tree()
+        fixture.command("chown", "-R", "%d:%d" % (fixture.USER, fixture.USER), self.fleet.path(name))
+        os.chmod(self.fleet.path(self.name), 0o1777)
+        with self.subTest("as root, of a user's tree"):
+            self.ends(first, first.submit(name))
+        self.assertGreater(self.helped(second), 0)
+
+
+class Hostile(Joined):
+    """What is in the database can be of any make: it has nothing deleted that was not on its way."""
+
+    @staticmethod
+    def identity(path):
+        st = os.lstat(path)
+        return "%d:0:%s" % (st.st_ino, "d" if os.path.isdir(path) and not os.path.islink(path) else "f")
+
+    def forge(self, owner, job, uid, directory, parent, names, slices=0):
+        """names: of what lies in a directory."""
+        self.database.sql("INSERT INTO reclaimd.jobs (owner, job, filesystem, uid) VALUES ('%s', %d, 'shared', %d) "
+                          "ON CONFLICT DO NOTHING" % (owner, job, uid), "reclaimd")
+        within = dict(names)
+        self.database.sql(
+            "INSERT INTO reclaimd.units (owner, job, filesystem, directory, parent, slice, slices, names, identities) "
+            "VALUES ('%s', %d, 'shared', '\\x%s', '%s', 0, %d, '\\x%s', '%s'); NOTIFY reclaimd, 'open shared'"
+            % (owner, job, os.fsencode(directory).hex(), parent, slices,
+               b"".join(os.fsencode(n) + b"\0" for n in within).hex(), " ".join(within.values())), "reclaimd")
+
+    def all_are_dealt_with(self):
+        self.until(lambda: self.database.sql("SELECT count(*) FROM reclaimd.units", "reclaimd").strip() == "0")
+
+    def test_whose_undo_is_not_over(self):
+        first = self.hosts[0]
+        name = self.tree()
+        job = first.submit(name, options=("--undo=1h",))
+        at = self.fleet.part(first, "0", os.path.basename(first.client().get(job, "Staging").decode()))
+        before = listing(at)
+        own = self.identity(at)
+        for uid in (0, fixture.USER):
+            self.forge("h1", job, uid, "", own, {"1": self.identity(os.path.join(at, "1"))})
+            self.forge("h1", job, uid, "1", self.identity(os.path.join(at, "1")), {}, slices=1)
+            self.forge("h1", job + 7, uid, "1", self.identity(os.path.join(at, "1")), {}, slices=2)
+        self.all_are_dealt_with()
+        self.assertEqual(listing(at), before)
+        first.ctl("restore", str(job))
+
+    def test_of_what_is_elsewhere(self):
+        first, second = self.hosts[:2]
+        job = first.submit(self.tree())
+        self.begins_to_help(second)
+        canary = self.canary.path
+        inside = {n: self.identity(os.path.join(os.fsdecode(canary), n)) for n in ("file", "sub", "deep")}
+        for directory in ("", "1", "1/d000", "canary", "1/../canary".replace("..", "c")):
+            self.forge("h1", job, 0, directory, self.identity(canary), inside)
+            self.forge("h1", job, 0, directory, self.identity(canary), {}, slices=2)
+            self.forge("h1", job, fixture.USER, directory, self.identity(canary), inside)
+        self.ends(first, job)
+        self.canary.check()
 
 
 if __name__ == "__main__":

@@ -22,11 +22,14 @@
 #include "remainder.h"
 #include "schedule.h"
 #include "settlement.h"
+#include "sharing.h"
 #include "shrinking.h"
 #include "trim-totals.h"
 #include "undo-deadline.h"
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/units.h"
+#include "wire/protocol.h"
 
 /* Names at a time: enough for the engine to work on without a pause, and about a MiB. */
 #define CHUNK 16384
@@ -83,6 +86,11 @@ static void release(struct job_run *run)
 	struct jobs *jobs = run->jobs;
 
 	run_group_clear(run);
+	for (size_t i = 0; i < run->n_told; i++)
+		free(run->told[i]);
+	free(run->told);
+	run->told = NULL;
+	run->n_told = 0;
 	run->tell = sd_event_source_disable_unref(run->tell);
 	jobs->settling -= run->settlement != NULL;
 	j->r.settling = false;
@@ -97,6 +105,8 @@ static void release(struct job_run *run)
 	chunk_free(run->chunk);
 	ahead_drop(run);
 	fd_closep(&run->staged_fd);
+	if (jobs->sharing)
+		jobs->sharing->left(j, jobs->sharing->userdata);
 	j->run = NULL;
 	j->deletes = NULL;
 	j->silent = false;
@@ -115,12 +125,86 @@ static void end_flow(struct job_run *run)
 	context_flow_ends(c);
 }
 
+/* ---- other hosts ------------------------------------------------------------------------------
+ */
+
+static void leave(struct job_run *run, void (*next)(struct job *j));
+static void load_next(struct job_run *run);
+static void stop_here(struct job_run *run);
+
+bool run_waits_for_hosts(const struct job *j)
+{
+	return j->run && j->run->with_hosts;
+}
+
+void run_demand(struct job *j, unsigned units)
+{
+	if (j->run && j->deletes && !j->run->alone && !j->run->stopped)
+		worker_demand(j->deletes, units);
+}
+
+/* From the first name again: whatever became of what was given away, what is left is found. What
+ * has failed fails again, and is counted then. */
+static void go_on_alone(struct job_run *run)
+{
+	struct job *j = run->job;
+
+	run->alone = true;
+	run->all_staged = run->lost == 0 && run->absent == 0;
+	run->left = run->lost = run->missing = 0;
+	j->r.errors = run->errors_before;
+	j->r.skipped = run->skipped_before;
+	run->next = 1;
+	run->chunk = chunk_free(run->chunk);
+	ahead_drop(run);
+	job_set_text(&j->r.message, NULL);
+	job_tell(j);
+	load_next(run);
+}
+
+static void on_no_host(struct job *j)
+{
+	struct job_run *run = j->run;
+	void (*next)(struct job * j) = run->then_leave;
+
+	run->with_hosts = false;
+	run->given = 0;
+	run->then_leave = NULL;
+	if (next)
+		leave(run, next);
+	else if (run->stopped || run->jobs->context->stopping)
+		stop_here(run);
+	else
+		go_on_alone(run);
+}
+
+/* The end of a daemon waits for no other: its next start goes through all names again. Returns
+ * false if there is nothing to wait for. */
+static bool wait_for_hosts(struct job_run *run, bool recall)
+{
+	const struct sharing *sharing = run->jobs->sharing;
+	struct job *j = run->job;
+
+	if (run->given == 0 || !sharing || run->jobs->context->stopping)
+		return false;
+	run->with_hosts = true;
+	job_say(j, "other hosts of the fleet are at parts of it");
+	job_tell(j);
+	if (recall)
+		sharing->recall(j, sharing->userdata);
+	sharing->wait(j, on_no_host, sharing->userdata);
+	return true;
+}
+
 /* The run ends before its job does. Hands the job to the request that stopped it, if there is one,
  * else to `next`, after which it is recorded. */
 static void leave(struct job_run *run, void (*next)(struct job *j))
 {
 	struct job *j = run->job;
 
+	run->then_leave = next;
+	if (wait_for_hosts(run, /* recall= */ true))
+		return;
 	release(run);
 	if (run->stopped) {
 		run->stopped(j, run->stopped_userdata);
@@ -205,7 +289,6 @@ static void conclude(struct job *j, const struct restore_result *back, void *use
 	end_flow(run);
 }
 
-static void load_next(struct job_run *run);
 static void run_retry(struct job_run *run, int error);
 
 /* Once more, where they were. */
@@ -382,6 +465,8 @@ static void run_end(struct job_run *run)
 		owed_flush(run, run_end);
 		return;
 	}
+	if (!run->stopped && wait_for_hosts(run, /* recall= */ false))
+		return;
 	if (search_lost(run) || (!leaves && settle(run)))
 		return;
 	/* What is left is for the request that stopped it; without any, that came too late. */
@@ -550,6 +635,21 @@ static char *path_known(const struct job_run *run, const char *path)
 				  path + len);
 }
 
+/* A run that has given something away comes by its names a second time: each problem is told once.
+ * Remembers it. */
+static bool is_told(struct job_run *run, const char *path)
+{
+	if (!run->jobs->sharing)
+		return false;
+	for (size_t i = 0; run->alone && i < run->n_told; i++)
+		if (strcmp(run->told[i], path) == 0)
+			return true;
+	/* Without memory it is told twice. */
+	if (!run->alone && run->n_told < PROTOCOL_PROBLEMS)
+		(void)strings_add(&run->told, &run->n_told, strdup(path));
+	return false;
+}
+
 static void on_problem(const struct problem_record *p, void *userdata)
 {
 	struct job_run *run = userdata;
@@ -558,6 +658,8 @@ static void on_problem(const struct problem_record *p, void *userdata)
 
 	if (path)
 		known.path = path;
+	if (is_told(run, known.path))
+		return;
 	if (p->is_error) {
 		run->errors_told++;
 		count_errors(run->jobs, p->error, 1);
@@ -576,8 +678,12 @@ static void on_kept(uint64_t seq, int error, void *userdata)
 	struct job_run *run = userdata;
 	ssize_t i = index_of(run, seq);
 
-	if (i < 0)
+	if (i < 0 || (error == -ENOENT && is_staged(run) && run->all_staged))
 		return;
+	if (error == -EINPROGRESS && run->given > 0) {
+		run->kept[i] = true;
+		return;
+	}
 	if (error == -ENOENT && (is_staged(run) || must_stay_on_record(run))) {
 		run->lost++;
 	} else if (error == -ENOENT) {
@@ -631,6 +737,24 @@ static void on_shrinks(int fd, uint64_t bytes, void *userdata)
 	struct job_run *run = userdata;
 
 	shrinking_add(run->job, fd, bytes);
+}
+
+static void on_given(const struct given_unit *u, void *userdata)
+{
+	struct job_run *run = userdata;
+	const struct sharing *sharing = run->jobs->sharing;
+
+	run->given++;
+	if (sharing)
+		sharing->given(run->job, u, sharing->userdata);
+}
+
+static bool is_shared(const struct job_run *run)
+{
+	const struct sharing *sharing = run->jobs->sharing;
+
+	return sharing && is_staged(run) && !run->alone && run->job->r.kind == JOB_DELETE &&
+	       sharing->may(run->job, sharing->userdata);
 }
 
 static void on_flushed(struct unflushed *u, int r)
@@ -721,6 +845,7 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 		.may_wait = flush_may_wait(run),
 		.owes = is_staged(run) && run->owed > 0,
 		.rmdir = run->job->r.kind == JOB_RMDIR,
+		.given = is_shared(run) ? on_given : NULL,
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
 
@@ -734,6 +859,8 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 		return r;
 	run->job->deletes = worker;
 	worker_urgent(worker, run->short_of_space || run->short_of_time);
+	if (callbacks.given)
+		run->jobs->sharing->begun(run->job, run->jobs->sharing->userdata);
 	return 0;
 }
 
@@ -1154,6 +1281,8 @@ void run_begin(struct job *j)
 	run->begun_usec = context_clock();
 	run->heard_usec = now_usec();
 	run->before = (struct run_progress){ j->r.entries_done, j->r.bytes_freed };
+	run->errors_before = j->r.errors;
+	run->skipped_before = j->r.skipped;
 	if (j->r.started_usec == 0)
 		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
@@ -1180,6 +1309,8 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 	run->stopped_userdata = userdata;
 	if (j->deletes)
 		worker_stop(j->deletes);
+	else if (run->with_hosts)
+		run->jobs->sharing->recall(j, run->jobs->sharing->userdata);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
 	else if (run->settlement)

@@ -67,6 +67,16 @@ struct job_run {
 	void (*then)(struct job_run *run); /* when what is owed has been flushed */
 	uint64_t errors, skipped;          /* of the names that wait for it */
 
+	/* With a fleet (sharing.h). */
+	uint64_t given;  /* units that other hosts may have */
+	bool with_hosts; /* that is waited for */
+	bool alone;      /* nothing more is given away */
+	char **told;     /* paths of problems, of the pass before that */
+	size_t n_told;
+	uint64_t errors_before, skipped_before; /* of the record, as this run began */
+	bool all_staged; /* alone: what is not in staging any more, another host has deleted */
+	void (*then_leave)(struct job *j); /* once no other host has a part of it; or NULL */
+
 	/* What the names leave to be written back is paid before the job ends (pacers.h). */
 	struct debt_hold *debt;
 	struct settlement *settlement; /* NULL: that is not waited for */

@@ -24,6 +24,7 @@ struct shrinking;
 struct shrinking_file;
 struct job_run;
 struct pacing_window;
+struct sharing;
 struct submit;
 struct trim_run;
 struct trim_submit;
@@ -126,7 +127,8 @@ struct jobs {
 	void (*rest)(struct jobs *jobs); /* what schedule.h calls: boost.h */
 	/* What pacing-window.h and boost.h call, for what may run now, and may not: jobs.h. */
 	void (*window_changed)(struct jobs *jobs);
-	struct pacing_window *window; /* NULL: none is looked for */
+	struct pacing_window *window;  /* NULL: none is looked for */
+	const struct sharing *sharing; /* NULL: jobs are not shared with other hosts */
 	bool paused;
 	unsigned running;  /* jobs that delete */
 	unsigned trimming; /* jobs that trim */

@@ -174,6 +174,13 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir /*
 				      void *userdata),
 			void (*listed)(int r, void *userdata), void *userdata);
 
+/* root's intake worker only: what tells the filesystem of a mount from all others, on every host:
+ * the name of one entry, made at random by the host that asks first. */
+int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m,
+			 void (*entry)(const char *name, const struct lasting_identity *id,
+				       void *userdata),
+			 void (*listed)(int r, void *userdata), void *userdata);
+
 /* root's intake worker only. Says beside the staging directories of m->host, which must be there,
  * that others may help with the job; or what has been said (r 0; -ENOENT: nothing, -EPERM: not by
  * root); or takes it back, and is content if there is nothing. What mark has is valid in the call;

@@ -312,6 +312,16 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
 			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
 }
 
+int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m,
+			 void (*entry)(const char *name, const struct lasting_identity *id,
+				       void *userdata),
+			 void (*listed)(int r, void *userdata), void *userdata)
+{
+	return ask(w, REQUEST_FILESYSTEM_ID, m,
+		   &(struct request){
+			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
+}
+
 int worker_write_mark(struct worker *w, const struct write_mark_message *m,
 		      void (*written)(int r, void *userdata), void *userdata)
 {

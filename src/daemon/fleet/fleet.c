@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fleet.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-id128.h>
+
+#include "base/array.h"
+#include "base/debug.h"
+#include "base/escape.h"
+#include "base/program.h"
+#include "config/config.h"
+#include "daemon/context/log.h"
+#include "daemon/workers/worker-handle.h"
+#include "fleet-state.h"
+
+/* Units that an idle host has at the same time on a filesystem: one that it works on, and the next,
+ * which is looked for meanwhile. */
+#define UNITS_MOST 2
+
+/* ---- filesystems -------------------------------------------------------------------------- */
+
+struct fleet_filesystem *fleet_filesystem_named(struct fleet *f, const char *name)
+{
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		if (*f->filesystems[i].id && strcmp(f->filesystems[i].name, name) == 0)
+			return &f->filesystems[i];
+	return NULL;
+}
+
+struct fleet_filesystem *fleet_filesystem_at(struct fleet *f, const char *path)
+{
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		if (*f->filesystems[i].id && strcmp(f->filesystems[i].path, path) == 0)
+			return &f->filesystems[i];
+	return NULL;
+}
+
+int fleet_root_intake(struct fleet *f, const struct fleet_filesystem *fs, struct worker **ret,
+		      uint64_t *ret_mnt_id)
+{
+	const struct mounts *mounts = context_mounts(f->jobs->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, fs->path) : NULL;
+
+	if (!mount || strcmp(mount->target, fs->path) != 0)
+		return -ENODEV;
+	*ret_mnt_id = mount->id;
+	return submitter_intake(f->jobs->submitters->root, mount->dev, ret);
+}
+
+/* Does a job of this host work there? One that waits for other hosts does not. */
+static bool is_busy(const struct fleet *f, const struct fleet_filesystem *fs)
+{
+	const struct staging_area *area;
+
+	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
+	if (area->running && area->kind == JOB_DELETE && strcmp(area->mount, fs->path) == 0 &&
+	    !run_waits_for_hosts(area->running))
+		return true;
+	return false;
+}
+
+void fleet_capacity_check(struct fleet *f)
+{
+	struct wire_out *o;
+
+	for (size_t i = 0; f->joined && i < f->n_filesystems; i++) {
+		struct fleet_filesystem *fs = &f->filesystems[i];
+		unsigned n =
+			f->ends || f->jobs->paused || !*fs->id || is_busy(f, fs) ? 0 : UNITS_MOST;
+
+		if (n == fs->capacity)
+			continue;
+		o = fleet_link_say(f->link, FLEET_CAPACITY);
+		if (!o)
+			return;
+		fs->capacity = n;
+		fleet_put(o, &(struct capacity_message){ fs->name, n });
+		fleet_link_send(f->link);
+	}
+}
+
+bool fleet_publish(struct fleet *f, const struct publish_message *m, const struct given_unit *u)
+{
+	struct wire_out *o = fleet_link_say(f->link, FLEET_PUBLISH);
+	struct publish_message all = *m;
+
+	if (!o)
+		return false;
+	all.directory = u->unit.path;
+	all.parent = u->unit.id;
+	all.slice = u->unit.slice;
+	all.slices = u->unit.slices;
+	fleet_put(o, &all);
+	for (size_t i = 0; i < u->n; i++)
+		fleet_put_item(o, &(struct unit_name){ u->names[i].name, u->names[i].id });
+	fleet_link_send(f->link);
+	return true;
+}
+
+/* ---- what reclaim-fleet says -------------------------------------------------------------- */
+
+/* Once for each thing that is wrong. NULL: nothing is. */
+static void trouble(struct fleet *f, const char *what, const char *why)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, "%s: %s", what, why) < 0)
+		text = NULL;
+	if (!text || (f->trouble && strcmp(f->trouble, text) == 0))
+		return;
+	log_line(LOG_WARNING, "%s; jobs go on without other hosts", text);
+	free(f->trouble);
+	f->trouble = text;
+	text = NULL;
+}
+
+static void is_joined(struct fleet *f)
+{
+	if (f->joined)
+		return;
+	f->joined = true;
+	free(f->trouble);
+	f->trouble = NULL;
+	log_line(LOG_INFO, "This host is %s in the fleet", f->host);
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		f->filesystems[i].capacity = UINT_MAX;
+	shared_jobs_joined(f);
+	fleet_capacity_check(f);
+}
+
+static void is_lost(struct fleet *f)
+{
+	f->joined = false;
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		f->filesystems[i].demand = 0;
+	shared_jobs_lost(f);
+}
+
+static void demand_take(struct fleet *f, const struct wanted_message *m)
+{
+	struct fleet_filesystem *fs = fleet_filesystem_named(f, m->filesystem);
+
+	if (!fs)
+		return;
+	fs->demand = (unsigned)MIN(m->units, (uint64_t)UINT16_MAX);
+	debug_log("fleet: other hosts would take %u units on %s", fs->demand, fs->name);
+	shared_jobs_demand(f, fs);
+	units_demand(f, fs);
+}
+
+static int on_report(struct wire_in *in, void *userdata)
+{
+	struct fleet *f = userdata;
+	union fleet_record m = { 0 };
+	int r;
+
+	if (in->type == FLEET_CLAIMED)
+		return unit_claimed(f, in);
+	r = fleet_get(in, &m);
+	if (r < 0)
+		return r;
+	switch ((enum fleet_report)in->type) {
+	case FLEET_JOINED:
+		is_joined(f);
+		return 0;
+	case FLEET_REFUSED:
+		trouble(f, "The fleet does not take this host", m.refused_message.text);
+		is_lost(f);
+		return 0;
+	case FLEET_LOST:
+		trouble(f, "The database of the fleet cannot be reached", m.lost_message.text);
+		is_lost(f);
+		return 0;
+	case FLEET_PUBLISHED:
+		shared_job_published(f, m.published_message.serial, m.published_message.published);
+		return 0;
+	case FLEET_REVOKED:
+		unit_revoked(f, &m.revoked_message);
+		return 0;
+	case FLEET_DEMAND:
+		demand_take(f, &m.wanted_message);
+		return 0;
+	case FLEET_JOB:
+		shared_job_report(f, &m.job_message);
+		return 0;
+	/* The job's last run meets with it again. What an adopted host had in staging is not looked
+	 * for yet. */
+	case FLEET_PROBLEM:
+	case FLEET_ADOPTED:
+		return 0;
+	case FLEET_REPORT_NONE:
+	case FLEET_CLAIMED:
+		break;
+	}
+	return -EBADMSG; /* what only reclaimd says */
+}
+
+static void on_began(void *userdata)
+{
+	struct fleet *f = userdata;
+	struct wire_out *o = fleet_link_say(f->link, FLEET_JOIN);
+	char boot[SD_ID128_STRING_MAX] = "";
+	sd_id128_t id;
+
+	if (!o)
+		return;
+	if (sd_id128_get_boot(&id) >= 0)
+		(void)sd_id128_to_string(id, boot);
+	fleet_put(o, &(struct join_message){ .version = FLEET_VERSION,
+					     .database = f->database,
+					     .host = f->host,
+					     .boot = boot,
+					     .uid_space = UID_SPACE });
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		if (*f->filesystems[i].id)
+			fleet_put_item(o, &(struct join_filesystem){ f->filesystems[i].name,
+								     f->filesystems[i].id,
+								     f->filesystems[i].path });
+	fleet_link_send(f->link);
+}
+
+static void on_ended(const char *how, void *userdata)
+{
+	struct fleet *f = userdata;
+
+	trouble(f, "reclaim-fleet, which speaks to the database of the fleet, has ended", how);
+	is_lost(f);
+	/* Its claims are lost with it. */
+	units_stop(f);
+}
+
+/* ---- which filesystems -------------------------------------------------------------------- */
+
+static const struct fleet_link_callbacks link_callbacks = { on_began, on_report, on_ended };
+
+/* When it is known what they are, as far as they can be looked at. Anew if it is more than before.
+ */
+static void link_start(struct fleet *f)
+{
+	if (f->asking > 0 || f->ends)
+		return;
+	if (f->link) {
+		is_lost(f);
+		units_stop(f);
+		f->link = fleet_link_free(f->link);
+	}
+	if (fleet_link_new(&f->link, f->jobs->context->event, f->program, &link_callbacks, f) < 0)
+		trouble(f, "reclaim-fleet cannot be started", strerror(ENOMEM));
+}
+
+struct asking {
+	struct fleet *fleet; /* NULL: that has ended */
+	LIST_ENTRY(asking) link;
+	size_t i;
+	char id[65];
+	unsigned n;
+};
+
+static void on_id(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct asking *a = userdata;
+
+	(void)id;
+	(void)snprintf(a->id, sizeof(a->id), "%s", name);
+	a->n++;
+}
+
+static void on_ids(int r, void *userdata)
+{
+	struct asking *a = userdata;
+	struct fleet *f = a->fleet;
+	struct fleet_filesystem *fs = f ? &f->filesystems[a->i] : NULL;
+
+	if (fs) {
+		LIST_REMOVE(a, link);
+		fs->asked = false;
+		f->asking--;
+		if (r >= 0 && a->n == 1)
+			memcpy(fs->id, a->id, sizeof(fs->id));
+		else
+			log_line(LOG_WARNING,
+				 "%s is not shared with the fleet: what filesystem it is cannot be "
+				 "told: %s",
+				 fs->path, r < 0 ? strerror(-r) : "its .reclaim/id is damaged");
+		link_start(f);
+	}
+	free(a);
+}
+
+static int ask(struct fleet *f, size_t i)
+{
+	struct fleet_filesystem *fs = &f->filesystems[i];
+	struct asking *a;
+	struct worker *root;
+	uint64_t mnt_id;
+	int r = fleet_root_intake(f, fs, &root, &mnt_id);
+
+	if (r < 0)
+		return r;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->fleet = f;
+	a->i = i;
+	r = worker_filesystem_id(root, &(struct filesystem_id_message){ fs->path, mnt_id }, on_id,
+				 on_ids, a);
+	if (r < 0) {
+		free(a);
+		return r;
+	}
+	LIST_INSERT_HEAD(&f->asked, a, link);
+	fs->asked = true;
+	f->asking++;
+	return 0;
+}
+
+void fleet_mounts_changed(struct fleet *f)
+{
+	for (size_t i = 0; f && i < f->n_filesystems; i++)
+		if (!*f->filesystems[i].id && !f->filesystems[i].asked)
+			(void)ask(f, i);
+}
+
+/* ---- its life ----------------------------------------------------------------------------- */
+
+static void on_job_changed(const struct job_record *r, void *userdata)
+{
+	(void)r;
+	fleet_capacity_check(userdata);
+}
+
+static void on_job_finished(const struct job_record *r, void *userdata)
+{
+	shared_job_finished(userdata, r->id);
+	fleet_capacity_check(userdata);
+}
+
+static void on_daemon_changed(const char *property, void *userdata)
+{
+	(void)property;
+	fleet_capacity_check(userdata);
+}
+
+static int filesystems_take(struct fleet *f, const struct config *c)
+{
+	f->filesystems = calloc(MAX(c->n_fleet_filesystems, (size_t)1), sizeof(*f->filesystems));
+	if (!f->filesystems)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_fleet_filesystems; i++) {
+		struct fleet_filesystem *fs = &f->filesystems[f->n_filesystems++];
+
+		fs->path = strdup(c->fleet_filesystems[i].path);
+		fs->name = strdup(c->fleet_filesystems[i].name);
+		if (!fs->path || !fs->name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int fleet_new(struct fleet **ret, struct jobs *jobs)
+{
+	const struct config *c = jobs->context->config;
+	char program[PATH_MAX];
+	struct fleet *f;
+	int r;
+
+	*ret = NULL;
+	if (!c->fleet_database)
+		return 0;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->jobs = jobs;
+	LIST_INIT(&f->units);
+	LIST_INIT(&f->asked);
+	shared_jobs_begin(f);
+	f->listener = (struct listener){ .job_changed = on_job_changed,
+					 .job_finished = on_job_finished,
+					 .daemon_changed = on_daemon_changed,
+					 .userdata = f };
+	listener_add(jobs->context, &f->listener);
+	r = program_find("reclaim-fleet", program, sizeof(program));
+	if (r < 0) {
+		log_line(LOG_WARNING,
+			 "reclaim-fleet is not installed, which speaks to the database "
+			 "of the fleet; jobs go on without other hosts");
+		fleet_free(f);
+		return 0;
+	}
+	f->program = strdup(program);
+	f->database = strdup(c->fleet_database);
+	r = !f->program || !f->database ? -ENOMEM : config_fleet_name(c, f->host);
+	if (r >= 0)
+		r = filesystems_take(f, c);
+	if (r < 0) {
+		fleet_free(f);
+		return r;
+	}
+	fleet_mounts_changed(f);
+	*ret = f;
+	return 0;
+}
+
+struct fleet *fleet_free(struct fleet *f)
+{
+	struct asking *a;
+
+	if (!f)
+		return NULL;
+	f->ends = true;
+	f->joined = false;
+	LIST_FOREACH(a, &f->asked, link)
+	a->fleet = NULL;
+	listener_remove(f->jobs->context, &f->listener);
+	units_drop(f);
+	shared_jobs_end(f);
+	f->link = fleet_link_free(f->link);
+	for (size_t i = 0; i < f->n_filesystems; i++) {
+		free(f->filesystems[i].path);
+		free(f->filesystems[i].name);
+	}
+	free(f->filesystems);
+	free(f->program);
+	free(f->database);
+	free(f->trouble);
+	free(f);
+	return NULL;
+}
+
+void fleet_stop(struct fleet *f)
+{
+	if (!f)
+		return;
+	f->ends = true;
+	fleet_capacity_check(f);
+	units_stop(f);
+}
+
+static bool is_same(const struct fleet *f, const struct config *c)
+{
+	char host[FLEET_NAME_SIZE];
+
+	if (!c->fleet_database || strcmp(f->database, c->fleet_database) != 0 ||
+	    config_fleet_name(c, host) < 0 || strcmp(host, f->host) != 0 ||
+	    c->n_fleet_filesystems != f->n_filesystems)
+		return false;
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		if (strcmp(f->filesystems[i].path, c->fleet_filesystems[i].path) != 0 ||
+		    strcmp(f->filesystems[i].name, c->fleet_filesystems[i].name) != 0)
+			return false;
+	return true;
+}
+
+int fleet_configure(struct fleet **f, struct jobs *jobs)
+{
+	if (*f && is_same(*f, jobs->context->config))
+		return 0;
+	*f = fleet_free(*f);
+	return fleet_new(f, jobs);
+}

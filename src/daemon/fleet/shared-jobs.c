@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/debug.h"
+#include "daemon/context/log.h"
+#include "daemon/context/timer.h"
+#include "daemon/jobs/sharing.h"
+#include "fleet-state.h"
+
+/* What could not be told is told when the database is there again: so many jobs. More are found to
+ * have ended by their marks, which are gone. */
+#define FORGOTTEN_MOST 4096
+
+/* So long no host has had any of what is left for them: each is busy, or has given it back. Then
+ * the job's own does it. */
+#define PATIENCE_USEC (20 * USEC_PER_SEC)
+
+/* A job of this host that others help with, from when it may be shared until it has ended. */
+struct shared_job {
+	LIST_ENTRY(shared_job) link;
+	struct fleet *fleet; /* NULL: that has ended */
+	struct job *job;     /* NULL: it has ended */
+	uint64_t id;
+	struct fleet_filesystem *filesystem;
+	enum { MARK_NONE, MARK_ASKED, MARK_MADE, MARK_FAILED } mark;
+	bool leaves;         /* the mark that was asked for is not wanted any more */
+	uint64_t unanswered; /* that PUBLISH was said for */
+	bool published;      /* any of them */
+	bool is_known;       /* open and claimed count all that were published */
+	uint64_t open, claimed, entries, bytes;
+	void (*ended)(struct job *j); /* of what waits for it, or NULL */
+	sd_event_source *patience;    /* with units that no host takes */
+};
+
+static struct shared_job *find(const struct fleet *f, uint64_t id)
+{
+	struct shared_job *s;
+
+	LIST_FOREACH(s, &f->shared, link)
+	if (s->id == id)
+		return s;
+	return NULL;
+}
+
+static void drop(struct shared_job *s)
+{
+	if (s->fleet)
+		LIST_REMOVE(s, link);
+	(void)sd_event_source_disable_unref(s->patience);
+	free(s);
+}
+
+static bool is_settled(const struct shared_job *s)
+{
+	return s->unanswered == 0 &&
+	       (!s->published || (s->is_known && s->open == 0 && s->claimed == 0));
+}
+
+/* May have the run go on, or end: s is not used afterwards. */
+static void check(struct shared_job *s)
+{
+	void (*ended)(struct job * j) = s->ended;
+
+	if (!ended || !is_settled(s))
+		return;
+	s->ended = NULL;
+	ended(s->job);
+}
+
+/* ---- marks -------------------------------------------------------------------------------- */
+
+static void place_fill(const struct shared_job *s, uint64_t mnt_id, char number[24],
+		       struct mark_place *ret)
+{
+	(void)snprintf(number, 24, "%" PRIu64, s->id);
+	*ret = (struct mark_place){ .mount_path = s->filesystem->path,
+				    .mnt_id = mnt_id,
+				    .host = s->fleet->host,
+				    .job = number };
+}
+
+static void mark_remove(const struct shared_job *s);
+
+static void on_marked(int r, void *userdata)
+{
+	struct shared_job *s = userdata;
+
+	s->mark = r < 0 ? MARK_FAILED : MARK_MADE;
+	if (s->fleet && s->leaves && r >= 0)
+		mark_remove(s);
+	if (s->leaves)
+		s->mark = MARK_NONE;
+	s->leaves = false;
+	if (!s->fleet || !s->job) {
+		drop(s);
+		return;
+	}
+	if (s->mark == MARK_NONE)
+		return;
+	if (r < 0)
+		log_job(LOG_WARNING, SD_ID128_NULL, &s->job->r,
+			"Job %" PRIu64 " is not shared: its mark in %s cannot be made: %s", s->id,
+			s->job->area->dir, strerror(-r));
+	else if (s->filesystem->demand > 0)
+		run_demand(s->job, s->filesystem->demand);
+}
+
+static void mark_make(struct shared_job *s)
+{
+	const struct job *j = s->job;
+	struct write_mark_message m = {
+		.host = s->fleet->host,
+		.mount_path = s->filesystem->path,
+		.space = UID_SPACE,
+		.uid = j->r.uid,
+		.gid = j->r.gid,
+		.groups = { j->r.groups, j->r.n_groups * sizeof(gid_t) },
+		.dir_name = j->uuid_text,
+		.dir = j->r.staging_id,
+	};
+	struct mark_place place;
+	struct worker *root;
+	uint64_t mnt_id;
+	char number[24];
+	int r = fleet_root_intake(s->fleet, s->filesystem, &root, &mnt_id);
+
+	if (r >= 0) {
+		place_fill(s, mnt_id, number, &place);
+		m.mnt_id = mnt_id;
+		m.job = place.job;
+		s->mark = MARK_ASKED;
+		r = worker_write_mark(root, &m, on_marked, s);
+	}
+	if (r < 0)
+		s->mark = MARK_FAILED;
+}
+
+static void on_unmarked(int r, void *userdata)
+{
+	uint64_t *id = userdata;
+
+	if (r < 0)
+		debug_log("fleet: the mark of job %" PRIu64 " cannot be removed: %d", *id, r);
+	free(id);
+}
+
+static void mark_remove(const struct shared_job *s)
+{
+	uint64_t *id = malloc(sizeof(*id));
+	struct mark_place place;
+	struct worker *root;
+	uint64_t mnt_id;
+	char number[24];
+	int r = id ? fleet_root_intake(s->fleet, s->filesystem, &root, &mnt_id) : -ENOMEM;
+
+	if (r >= 0) {
+		*id = s->id;
+		place_fill(s, mnt_id, number, &place);
+		r = worker_remove_mark(root, &place, on_unmarked, id);
+	}
+	if (r < 0)
+		free(id);
+}
+
+/* ---- what runs ask for -------------------------------------------------------------------- */
+
+static bool may(const struct job *j, void *userdata)
+{
+	struct fleet *f = userdata;
+
+	return f->joined && strcmp(j->area->host, f->host) == 0 && j->r.staging_id.ino != 0 &&
+	       fleet_filesystem_at(f, j->area->mount);
+}
+
+static struct shared_job *get(struct fleet *f, struct job *j, struct fleet_filesystem *fs)
+{
+	struct shared_job *s = find(f, j->r.id);
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = (struct shared_job){ .fleet = f, .job = j, .id = j->r.id, .filesystem = fs };
+	LIST_INSERT_HEAD(&f->shared, s, link);
+	return s;
+}
+
+/* Of what runs there; its mark first. */
+static void offer(struct fleet *f, struct job *j, struct fleet_filesystem *fs)
+{
+	struct shared_job *s = fs->demand > 0 ? get(f, j, fs) : find(f, j->r.id);
+
+	if (s && s->mark == MARK_NONE && fs->demand > 0)
+		mark_make(s);
+	else if (s && s->mark == MARK_MADE)
+		run_demand(j, fs->demand);
+}
+
+static void begun(struct job *j, void *userdata)
+{
+	struct fleet *f = userdata;
+	struct fleet_filesystem *fs = fleet_filesystem_at(f, j->area->mount);
+
+	if (fs && fs->demand > 0)
+		offer(f, j, fs);
+}
+
+static void given(struct job *j, const struct given_unit *u, void *userdata)
+{
+	struct fleet *f = userdata;
+	struct shared_job *s = find(f, j->r.id);
+
+	if (!s || !f->joined)
+		return;
+	/* What cannot be said is nobody's: the job's last run takes it. */
+	if (!fleet_publish(f,
+			   &(struct publish_message){ .serial = s->id,
+						      .job = s->id,
+						      .uid = j->r.uid,
+						      .filesystem = s->filesystem->name },
+			   u))
+		return;
+	s->unanswered++;
+	s->is_known = false;
+	s->filesystem->demand -= s->filesystem->demand > 0;
+}
+
+static void recall(struct job *j, void *userdata);
+static void wait_patiently(struct shared_job *s);
+
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct shared_job *s = userdata;
+
+	(void)source;
+	(void)usec;
+	if (!s->ended)
+		return 0;
+	if (s->is_known && s->claimed == 0)
+		recall(s->job, s->fleet);
+	wait_patiently(s);
+	return 0;
+}
+
+static void wait_patiently(struct shared_job *s)
+{
+	(void)timer_after(s->fleet->jobs->context->event, &s->patience, PATIENCE_USEC, 0,
+			  on_patience, s, "fleet-patience");
+}
+
+static void wait_for(struct job *j, void (*ended)(struct job *j), void *userdata)
+{
+	struct fleet *f = userdata;
+	struct shared_job *s = find(f, j->r.id);
+
+	if (!s || !f->joined || is_settled(s)) {
+		ended(j);
+		return;
+	}
+	s->ended = ended;
+	wait_patiently(s);
+	fleet_capacity_check(f);
+}
+
+static void recall(struct job *j, void *userdata)
+{
+	struct fleet *f = userdata;
+	struct wire_out *o = f->joined ? fleet_link_say(f->link, FLEET_RECALL) : NULL;
+
+	if (!o)
+		return;
+	fleet_put(o, &(struct recall_message){ j->r.id });
+	fleet_link_send(f->link);
+}
+
+static void left(struct job *j, void *userdata)
+{
+	struct shared_job *s = find(userdata, j->r.id);
+
+	if (!s)
+		return;
+	s->leaves = s->mark == MARK_ASKED;
+	if (s->mark == MARK_MADE) {
+		mark_remove(s);
+		s->mark = MARK_NONE;
+	}
+}
+
+/* ---- what the fleet says ------------------------------------------------------------------ */
+
+void shared_jobs_demand(struct fleet *f, struct fleet_filesystem *fs)
+{
+	const struct staging_area *area;
+
+	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
+	if (area->running && area->kind == JOB_DELETE && area->running->deletes &&
+	    strcmp(area->mount, fs->path) == 0 && may(area->running, f))
+		offer(f, area->running, fs);
+}
+
+void shared_job_published(struct fleet *f, uint64_t job, bool published)
+{
+	struct shared_job *s = find(f, job);
+
+	if (!s || s->unanswered == 0)
+		return;
+	s->unanswered--;
+	s->published = s->published || published;
+	if (published)
+		s->is_known = false;
+	check(s);
+}
+
+void shared_job_report(struct fleet *f, const struct job_message *m)
+{
+	struct shared_job *s = find(f, m->job);
+
+	if (!s || !s->job)
+		return;
+	/* Another process of the fleet's may count anew. */
+	if (m->entries > s->entries)
+		s->job->r.entries_done += m->entries - s->entries;
+	if (m->bytes > s->bytes)
+		s->job->r.bytes_freed += m->bytes - s->bytes;
+	s->entries = MAX(s->entries, m->entries);
+	s->bytes = MAX(s->bytes, m->bytes);
+	if (s->ended && (s->open != m->open || m->claimed > 0))
+		wait_patiently(s);
+	s->open = m->open;
+	s->claimed = m->claimed;
+	s->is_known = true;
+	if (run_waits_for_hosts(s->job) && s->open + s->claimed > 0 &&
+	    job_say(s->job,
+		    "other hosts of the fleet are at %" PRIu64 " parts of it, and will begin with "
+		    "%" PRIu64 " more",
+		    s->claimed, s->open))
+		job_tell(s->job);
+	check(s);
+}
+
+static void forget(struct fleet *f, uint64_t job)
+{
+	struct wire_out *o = f->joined ? fleet_link_say(f->link, FLEET_FORGET) : NULL;
+	uint64_t *at;
+
+	if (o) {
+		fleet_put(o, &(struct job_ended){ job });
+		fleet_link_send(f->link);
+		return;
+	}
+	at = f->n_forgotten < FORGOTTEN_MOST
+		     ? array_add(&f->forgotten, &f->n_forgotten, sizeof(*at))
+		     : NULL;
+	if (at)
+		*at = job;
+}
+
+void shared_job_finished(struct fleet *f, uint64_t job)
+{
+	struct shared_job *s = find(f, job);
+
+	if (!s)
+		return;
+	if (s->published || s->unanswered > 0)
+		forget(f, job);
+	left(s->job, f);
+	s->job = NULL;
+	s->ended = NULL;
+	/* Else its mark's answer comes first. */
+	if (s->mark != MARK_ASKED)
+		drop(s);
+}
+
+void shared_jobs_joined(struct fleet *f)
+{
+	uint64_t *forgotten = f->forgotten;
+	size_t n = f->n_forgotten;
+
+	f->forgotten = NULL;
+	f->n_forgotten = 0;
+	for (size_t i = 0; i < n; i++)
+		forget(f, forgotten[i]);
+	free(forgotten);
+}
+
+/* Their owner goes on alone. Going on may end a run, and so take one off the list. */
+void shared_jobs_lost(struct fleet *f)
+{
+	struct shared_job *s;
+
+	LIST_FOREACH(s, &f->shared, link)
+	{
+		s->unanswered = 0;
+		s->is_known = false;
+	}
+	do {
+		LIST_FOREACH(s, &f->shared, link)
+		if (s->ended) {
+			void (*ended)(struct job * j) = s->ended;
+
+			s->ended = NULL;
+			ended(s->job);
+			break;
+		}
+	} while (s);
+}
+
+/* ---- its life ----------------------------------------------------------------------------- */
+
+void shared_jobs_begin(struct fleet *f)
+{
+	LIST_INIT(&f->shared);
+	f->sharing = (struct sharing){ may, begun, given, wait_for, recall, left, f };
+	f->jobs->sharing = &f->sharing;
+}
+
+void shared_jobs_end(struct fleet *f)
+{
+	struct shared_job *s, *next;
+
+	shared_jobs_lost(f);
+	f->jobs->sharing = NULL;
+	for (s = LIST_FIRST(&f->shared); s; s = next) {
+		next = LIST_NEXT(s, link);
+		LIST_REMOVE(s, link);
+		s->fleet = NULL;
+		/* Else it goes with its mark's answer. */
+		if (s->mark != MARK_ASKED)
+			drop(s);
+	}
+	free(f->forgotten);
+	f->forgotten = NULL;
+	f->n_forgotten = 0;
+}

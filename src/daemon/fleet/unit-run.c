@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A unit that this host has claimed, of a job of any host, from the claim to FINISH:
+ *
+ *   its mark is read    by root's intake worker: without it, nothing of that job is touched
+ *   staging is opened   <mount>/.reclaim/@OWNER/UID, by the same
+ *   the job's directory as the user that the mark names, and the one that it names
+ *   RUN                 as that user, beneath nothing but that staging directory
+ *
+ * Each step has one answer to come, which goes on, or ends it. What is wrong with a unit is told
+ * once, and is its owner's to find: its last run goes through all names itself. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/debug.h"
+#include "base/fd.h"
+#include "daemon/context/log.h"
+#include "daemon/workers/worker-handle.h"
+#include "engine/core/name-slice.h"
+#include "fleet-state.h"
+
+struct unit_run {
+	LIST_ENTRY(unit_run) link;
+	struct fleet *fleet; /* NULL: nothing is said of it any more */
+	struct context *context;
+	struct submitters *submitters;
+	struct fleet_filesystem *filesystem;
+	uint64_t unit, token, job;
+	char *owner, *path; /* path: is.path */
+	uid_t uid;
+	struct run_unit is;
+	struct run_item *items;
+	size_t n;
+	uint64_t mnt_id;
+	struct lasting_identity dir; /* of the job */
+	char dir_name[NAME_MAX + 1];
+	int dirfd;
+	struct submitter *submitter;
+	struct staging_area *area; /* in use, or NULL */
+	bool ready, revoked;
+	struct worker *worker; /* that runs it, or NULL */
+};
+
+static void unit_free(struct unit_run *u)
+{
+	if (u->fleet)
+		LIST_REMOVE(u, link);
+	for (size_t i = 0; i < u->n; i++)
+		free((char *)u->items[i].name);
+	free(u->items);
+	fd_closep(&u->dirfd);
+	if (u->area)
+		staging_area_release(u->area);
+	submitter_unref(u->submitter);
+	free(u->owner);
+	free(u->path);
+	context_flow_ends(u->context);
+	free(u);
+}
+
+static void begin_next(struct fleet *f);
+
+/* ended: there is nothing left of it for another host to do. */
+static void finish(struct unit_run *u, const struct run_result *result, bool ended)
+{
+	struct fleet *f = u->fleet;
+	struct wire_out *o = f && f->link ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
+	struct finish_message m = { .unit = u->unit, .token = u->token, .ended = ended };
+
+	if (result) {
+		m.entries = result->entries;
+		m.bytes = result->bytes;
+		m.errors = result->errors;
+	}
+	if (o) {
+		fleet_put(o, &m);
+		fleet_link_send(f->link);
+	}
+	debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s: %s, %" PRIu64 " entries",
+		  u->unit, u->job, u->owner, ended ? "ended" : "given back", m.entries);
+	unit_free(u);
+	if (!f)
+		return;
+	begin_next(f);
+	fleet_capacity_check(f);
+}
+
+/* What ought not to be is told once for each job in a row: the database may have any number. */
+static void refuse(struct unit_run *u, const char *why)
+{
+	struct fleet *f = u->fleet;
+
+	if (f && (f->refused_job != u->job || strcmp(f->refused_host, u->owner) != 0)) {
+		log_line(LOG_WARNING, "A part of job %" PRIu64 " of %s is refused: %s", u->job,
+			 u->owner, why);
+		f->refused_job = u->job;
+		(void)snprintf(f->refused_host, sizeof(f->refused_host), "%s", u->owner);
+	}
+	finish(u, NULL, /* ended= */ true);
+}
+
+/* It is not there, or is not what it was: no host will find it. */
+static bool is_final(int error)
+{
+	return error == -ENOENT || error == -ESTALE || error == -ENOTDIR || error == -EPERM ||
+	       error == -EXDEV || error == -ELOOP;
+}
+
+static void failed(struct unit_run *u, const char *what, int error)
+{
+	debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s: %s: %s", u->unit, u->job,
+		  u->owner, what, strerror(-error));
+	/* What is gone has been done, or taken back. */
+	finish(u, NULL, is_final(error));
+}
+
+/* ---- RUN ---------------------------------------------------------------------------------- */
+
+static void on_problem(const struct problem_record *p, void *userdata)
+{
+	(void)p;
+	(void)userdata;
+}
+
+static void on_kept(uint64_t seq, int error, void *userdata)
+{
+	(void)seq;
+	(void)error;
+	(void)userdata;
+}
+
+/* A part of a part: the owner's, too. */
+static void on_given(const struct given_unit *given, void *userdata)
+{
+	struct unit_run *u = userdata;
+
+	if (u->fleet && u->fleet->joined)
+		(void)fleet_publish(u->fleet,
+				    &(struct publish_message){ .owner = u->owner,
+							       .token = u->token,
+							       .job = u->job,
+							       .uid = u->uid,
+							       .filesystem = u->filesystem->name },
+				    given);
+}
+
+static void on_ran(int r, const struct run_result *result, void *userdata)
+{
+	struct unit_run *u = userdata;
+	struct worker *w = u->worker;
+
+	u->worker = NULL;
+	/* Large files it was stopped in the midst of are the kernel's to free, at once. */
+	if (r >= 0 && result->remainder_bytes > 0) {
+		staging_area_detach_deleter(u->area);
+		worker_free(w);
+	}
+	finish(u, result, r < 0 ? is_final(r) : !result->cancelled);
+}
+
+static void run(struct unit_run *u)
+{
+	const struct run_callbacks callbacks = { .problem = on_problem,
+						 .kept = on_kept,
+						 .ran = on_ran,
+						 .given = on_given,
+						 .unit = &u->is };
+	int r = staging_area_deleter(u->area, u->submitter, &u->worker);
+
+	if (r >= 0)
+		r = worker_run(u->worker, u->dirfd, &u->dir, /* unmoved_usec= */ 0, u->dir_name,
+			       u->items, u->n, &callbacks, u);
+	if (r < 0) {
+		u->worker = NULL;
+		failed(u, "cannot be begun", r);
+		return;
+	}
+	u->ready = false;
+	debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s begins", u->unit, u->job,
+		  u->owner);
+	if (u->filesystem->demand > 0)
+		worker_demand(u->worker, u->filesystem->demand);
+}
+
+/* One at a time in a staging area, whose deleter works with all its lanes on each: then what stops
+ * it stops that one. */
+static bool is_free(const struct fleet *f, const struct staging_area *area)
+{
+	const struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	if (u->area == area && u->worker)
+		return false;
+	return true;
+}
+
+static void begin_next(struct fleet *f)
+{
+	struct unit_run *u;
+
+	do {
+		LIST_FOREACH(u, &f->units, link)
+		if (u->ready && is_free(f, u->area))
+			break;
+		if (u && u->revoked)
+			finish(u, NULL, /* ended= */ false);
+		else if (u)
+			run(u);
+	} while (u);
+}
+
+/* ---- to the job's directory --------------------------------------------------------------- */
+
+static void on_dir(int r, int fd, void *userdata)
+{
+	struct unit_run *u = userdata;
+
+	u->dirfd = fd;
+	if (!u->fleet || u->revoked) {
+		finish(u, NULL, /* ended= */ false);
+	} else if (r < 0) {
+		failed(u, "its job's directory", r);
+	} else {
+		u->ready = true;
+		begin_next(u->fleet);
+	}
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	struct unit_run *u = userdata;
+	struct worker *intake;
+
+	if (r >= 0)
+		r = staging_area_intake(u->area, u->submitter, &intake);
+	if (r >= 0)
+		r = worker_open_job_dir(intake, fd, u->dir_name, &u->dir, on_dir, u);
+	if (r < 0)
+		failed(u, "its owner's staging area", r);
+}
+
+/* ---- the mark ----------------------------------------------------------------------------- */
+
+static int area_open(struct unit_run *u, const struct mark_message *mark)
+{
+	const struct credentials id = { .uid = mark->uid,
+					.gid = mark->gid,
+					.groups = (gid_t *)mark->groups.data,
+					.n_groups = mark->groups.len / sizeof(gid_t) };
+	const struct mounts *mounts = context_mounts(u->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, u->filesystem->path) : NULL;
+	struct staging_area *area;
+	int r = submitter_get(&u->submitter, u->submitters, &id);
+
+	if (r < 0)
+		return r;
+	r = staging_area_get(&area, u->submitters, u->submitter, JOB_DELETE, u->filesystem->path,
+			     u->owner, mount ? mount->dev : 0);
+	if (r < 0)
+		return r;
+	staging_area_use(area);
+	staging_area_unref(area);
+	u->area = area;
+	staging_area_open(area, /* make= */ false, on_staging, u);
+	return 0;
+}
+
+static void on_mark(int r, const struct mark_message *mark, void *userdata)
+{
+	struct unit_run *u = userdata;
+
+	if (!u->fleet || u->revoked) {
+		finish(u, NULL, /* ended= */ false);
+		return;
+	}
+	if (r == -EPERM) {
+		refuse(u, "its mark is not as root would have made it");
+		return;
+	}
+	if (r < 0) {
+		failed(u, "its job's mark", r);
+		return;
+	}
+	if (strcmp(mark->space, UID_SPACE) != 0) {
+		refuse(u, "users have other numbers there");
+		return;
+	}
+	if (mark->uid != u->uid) {
+		refuse(u, "its job is another user's");
+		return;
+	}
+	u->dir = mark->dir;
+	(void)snprintf(u->dir_name, sizeof(u->dir_name), "%s", mark->dir_name);
+	r = area_open(u, mark);
+	if (r < 0)
+		failed(u, "its owner's staging area", r);
+}
+
+static void begin(struct unit_run *u)
+{
+	struct mark_place place = { .mount_path = u->filesystem->path, .host = u->owner };
+	struct worker *root;
+	char number[24];
+	int r = fleet_root_intake(u->fleet, u->filesystem, &root, &u->mnt_id);
+
+	(void)snprintf(number, sizeof(number), "%" PRIu64, u->job);
+	place.mnt_id = u->mnt_id;
+	place.job = number;
+	if (r >= 0)
+		r = worker_read_mark(root, &place, on_mark, u);
+	if (r < 0)
+		failed(u, "its job's mark", r);
+}
+
+/* ---- claims ------------------------------------------------------------------------------- */
+
+static int names_take(struct unit_run *u, struct wire_in *in)
+{
+	struct unit_name name;
+	size_t bytes = 0;
+	int r;
+
+	while ((r = fleet_get_item(in, &name)) > 0) {
+		struct run_item *i;
+
+		bytes += strlen(name.name) + 1;
+		if (u->n == FLEET_NAMES || bytes > FLEET_NAMES_BYTES)
+			return -EBADMSG;
+		i = array_add(&u->items, &u->n, sizeof(*i));
+		if (!i)
+			return -ENOMEM;
+		*i = (struct run_item){ .seq = u->n, .name = strdup(name.name), .id = name.id };
+		if (!i->name)
+			return -ENOMEM;
+	}
+	return r;
+}
+
+/* Of the form that a unit has. */
+static bool is_good(const struct claimed_message *m, size_t n)
+{
+	return fleet_name_is_valid(m->owner) && fleet_path_is_valid(m->directory) &&
+	       fleet_slice_is_valid(m->slice, m->slices, n) && m->parent.type == S_IFDIR &&
+	       m->parent.ino != 0;
+}
+
+/* Could a run have given it away? Slices are of a directory beneath the job's own. */
+static bool could_be(const struct unit_run *u)
+{
+	const struct run_unit *is = &u->is;
+
+	return is->slices == 0 || (is->slices > 1 && is->slices <= NAME_SLICES && *is->path);
+}
+
+static int claim_take(struct unit_run *u, struct fleet *f, struct wire_in *in)
+{
+	struct claimed_message m;
+	int r = fleet_get(in, &m);
+
+	if (r < 0)
+		return r;
+	r = names_take(u, in);
+	if (r < 0)
+		return r;
+	if (!is_good(&m, u->n))
+		return -EBADMSG;
+	u->unit = m.unit;
+	u->token = m.token;
+	u->job = m.job;
+	u->uid = m.uid;
+	u->owner = strdup(m.owner);
+	u->path = strdup(m.directory);
+	u->is = (struct run_unit){
+		.path = u->path, .id = m.parent, .slice = m.slice, .slices = m.slices
+	};
+	u->filesystem = fleet_filesystem_named(f, m.filesystem);
+	return !u->owner || !u->path ? -ENOMEM : u->filesystem ? 0 : -EBADMSG;
+}
+
+int unit_claimed(struct fleet *f, struct wire_in *in)
+{
+	struct unit_run *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	*u = (struct unit_run){ .fleet = f,
+				.context = f->jobs->context,
+				.submitters = f->jobs->submitters,
+				.dirfd = -1 };
+	context_flow_begins(u->context);
+	LIST_INSERT_HEAD(&f->units, u, link);
+	r = claim_take(u, f, in);
+	if (r < 0)
+		unit_free(u);
+	else if (f->ends)
+		finish(u, NULL, /* ended= */ false);
+	else if (!could_be(u))
+		refuse(u, "no run gives away such a one");
+	else
+		begin(u);
+	return MIN(r, 0);
+}
+
+/* Another run in the midst of the same worker's is a job's of our own, which goes on. */
+static void stop(struct unit_run *u)
+{
+	const struct job *own = u->area ? u->area->running : NULL;
+
+	u->revoked = true;
+	if (u->worker && !(own && own->deletes))
+		worker_stop(u->worker);
+}
+
+void unit_revoked(struct fleet *f, const struct revoked_message *m)
+{
+	struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	if (u->unit == m->unit && u->token == m->token)
+		break;
+	if (!u)
+		return;
+	stop(u);
+	begin_next(f);
+}
+
+void units_demand(struct fleet *f, struct fleet_filesystem *fs)
+{
+	struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	if (u->filesystem == fs && u->worker && !u->revoked)
+		worker_demand(u->worker, fs->demand);
+}
+
+size_t units_count(const struct fleet *f, const struct fleet_filesystem *fs)
+{
+	const struct unit_run *u;
+	size_t n = 0;
+
+	LIST_FOREACH(u, &f->units, link)
+	n += u->filesystem == fs;
+	return n;
+}
+
+void units_stop(struct fleet *f)
+{
+	struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	stop(u);
+	begin_next(f);
+}
+
+void units_drop(struct fleet *f)
+{
+	struct unit_run *u;
+
+	units_stop(f);
+	while ((u = LIST_FIRST(&f->units))) {
+		LIST_REMOVE(u, link);
+		u->fleet = NULL;
+		/* What has nothing to come that would end it ends here. */
+		if (u->ready)
+			unit_free(u);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Jobs that other hosts of a fleet help with: what a run asks of the part that shares them
+ * (daemon/fleet/), which sets jobs->sharing. NULL where there is none.
+ *
+ * While a run goes on, what its worker gives away is `given`, a unit at a time. When all that is
+ * left is with other hosts, the run waits for them, and then goes through the job's names once
+ * more, alone: whatever has become of the units, that run finds what is left. */
+#pragma once
+
+#include "job.h"
+
+struct given_unit;
+
+struct sharing {
+	/* Is what this job deletes in staging shared? Asked when its names are begun with. */
+	bool (*may)(const struct job *j, void *userdata);
+	/* Its worker has begun with some of its names: run_demand says what it may give away. */
+	void (*begun)(struct job *j, void *userdata);
+	/* Valid in the call. */
+	void (*given)(struct job *j, const struct given_unit *u, void *userdata);
+	/* Nothing more is given. `ended` is called once, later or in this call, when no host has a
+	 * part of the job: it has been done, or given up, or the fleet cannot be reached. */
+	void (*wait)(struct job *j, void (*ended)(struct job *j), void *userdata);
+	/* Other hosts are to stop with it, whether it is waited for or not. */
+	void (*recall)(struct job *j, void *userdata);
+	/* Its run has ended, or been stopped: no other host may touch it from now on. */
+	void (*left)(struct job *j, void *userdata);
+	void *userdata;
+};
+
+/* What a worker may give away from now on of this job, if it runs and is shared. job-run.c. */
+void run_demand(struct job *j, unsigned units);
+/* Does the job's run do nothing but wait for other hosts? */
+bool run_waits_for_hosts(const struct job *j);
