@@ -155,7 +155,8 @@ static void ask_intake(struct worker *w)
 	};
 
 	asked += worker_validate(w, 1, &g, 1, false, -1, &validate, NULL) >= 0;
-	asked += worker_stage(w, &(struct stage_message){ 1, "job", true, true, its }, &stage, NULL) >= 0;
+	asked += worker_stage(w, &(struct stage_message){ 1, "job", true, true, its }, &stage,
+			      NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;
 	asked += worker_remove_staging(w, its, "job", on_done, NULL) >= 0;
