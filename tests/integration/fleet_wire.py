@@ -119,10 +119,10 @@ class Companion:
     def __init__(self, program, host, env=None):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.host, self.socket, self.heard = host, ours, []
-        # The socket's own number may be 3 already, or anything's.
+        # The socket's own number may be 3 already, or anything's; not every sh knows those above 9.
         os.set_inheritable(theirs.fileno(), True)
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["sh", "-c", 'exec "$0" 3<&%d' % theirs.fileno(), program], pass_fds=[theirs.fileno()],
+            ["bash", "-c", 'exec "$0" 3<&%d' % theirs.fileno(), program], pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
         theirs.close()
 
