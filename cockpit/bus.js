@@ -102,7 +102,7 @@ const numberJob = named("id uid entries entriesDone bytes bytesDone errors creat
 	"expectedEnd deadline names"), textJob = named("state origin priority rawPath kind message");
 
 function jobsOfPacked(numbers, texts) {
-	const t = bytesOf(texts).split("\0"), n = (t.length - 1) / 6;
+	const t = bytesOf(texts).split("\0"), n = Math.floor(t.length / 6);
 	const width = numbers.length / n; /* an older daemon has fewer numbers of each job */
 	return Array.from({ length: n }, (x, i) => {
 		const j = textJob(t.slice(6 * i, 6 * i + 6));
