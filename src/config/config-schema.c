@@ -118,6 +118,7 @@ static const struct config_key strategy_keys[] = {
 	{ 0 },
 };
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): names of fields cannot have any. */
 /* The three that trims have for all filesystems and for each. */
 #define TRIM(in, schedule_, limits_, zero, off)                                                    \
 	VALUE("schedule", VALUE_LINE, in, schedule_, .limits = { .words = { "off" } },             \
@@ -129,6 +130,7 @@ static const struct config_key strategy_keys[] = {
 		VALUE("after", VALUE_SIZE, in, limits_.after_bytes,                                \
 		      .limits = { MiB(1), UINT64_MAX, .words = { "off" } }, .preset = (off),       \
 		      .expected = "off, or a size of at least 1M such as 50G")
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static const struct config_key trim_mount_keys[] = {
 	TRIM(config_trim, schedule, limits, NULL, NULL),

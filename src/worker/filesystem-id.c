@@ -25,7 +25,7 @@ static int id_make(int top)
 {
 	char aside[64], id[33], in_it[128];
 	uint64_t random[2];
-	int r = 0;
+	int r;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
@@ -34,11 +34,10 @@ static int id_make(int top)
 	(void)snprintf(in_it, sizeof(in_it), "%s/%s", aside, id);
 	if (mkdirat(top, aside, 0700) < 0)
 		return -errno;
-	if (mkdirat(top, in_it, 0700) < 0)
-		r = -errno;
-	else if (renameat(top, aside, top, ID_DIR) == 0)
+	r = mkdirat(top, in_it, 0700) < 0 ? -errno : 0;
+	if (r >= 0 && renameat(top, aside, top, ID_DIR) == 0)
 		return 0;
-	else if (errno != ENOTEMPTY && errno != EEXIST)
+	if (r >= 0 && errno != ENOTEMPTY && errno != EEXIST)
 		r = -errno;
 	(void)unlinkat(top, in_it, AT_REMOVEDIR);
 	(void)unlinkat(top, aside, AT_REMOVEDIR);

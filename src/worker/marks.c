@@ -174,12 +174,12 @@ static int names_read(int fd, struct names *ret)
 	DIR *d = own >= 0 ? fdopendir(own) : NULL;
 	const struct dirent *e;
 
+	ret->n = 0;
 	if (!d) {
-		r = own < 0 ? own : -errno;
+		r = own < 0 ? own : -ENOMEM;
 		fd_closep(&own);
 		return r;
 	}
-	ret->n = 0;
 	while (r == 0 && (errno = 0, e = readdir(d))) {
 		if (!is_component(e->d_name))
 			continue;

@@ -67,7 +67,7 @@ json_t *daemon_devices_find(json_t *devices, const char *key)
 
 uint64_t daemon_trim_cost(struct client *c, const char *mount)
 {
-	_cleanup_free_ char *target = mount ? strdup(mount) : NULL;
+	_cleanup_free_ char *target = NULL;
 	sd_bus_message *reply = NULL, *m = NULL;
 	json_auto_t *totals = NULL, *name = NULL;
 	bool hushed = c && c->hushed;
@@ -75,10 +75,15 @@ uint64_t daemon_trim_cost(struct client *c, const char *mount)
 	const json_t *t;
 	size_t i;
 
-	if (c && target)
+	if (c && mount)
 		m = client_message(c, MANAGER_PATH, "org.freedesktop.DBus.Properties", "Get");
 	if (!m)
 		return 0;
+	target = strdup(mount);
+	if (!target) {
+		sd_bus_message_unref(m);
+		return 0;
+	}
 	(void)mounts_unescape(target);
 	name = json_path(target);
 	c->hushed = true;

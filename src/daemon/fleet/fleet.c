@@ -45,7 +45,7 @@ int fleet_root_intake(struct fleet *f, const struct fleet_filesystem *fs, struct
 	const struct mounts *mounts = context_mounts(f->jobs->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, fs->path) : NULL;
 
-	if (!mount || strcmp(mount->target, fs->path) != 0)
+	if (!mount || !fs->path || strcmp(mount->target, fs->path) != 0)
 		return -ENODEV;
 	*ret_mnt_id = mount->id;
 	return submitter_intake(f->jobs->submitters->root, mount->dev, ret);

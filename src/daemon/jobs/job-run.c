@@ -653,18 +653,19 @@ static bool is_told(struct job_run *run, const char *path)
 static void on_problem(const struct problem_record *p, void *userdata)
 {
 	struct job_run *run = userdata;
-	_cleanup_free_ char *path = path_known(run, p->path);
+	char *path = path_known(run, p->path);
 	struct problem_record known = *p;
 
 	if (path)
 		known.path = path;
-	if (is_told(run, known.path))
-		return;
-	if (p->is_error) {
-		run->errors_told++;
-		count_errors(run->jobs, p->error, 1);
+	if (!is_told(run, known.path)) {
+		if (p->is_error) {
+			run->errors_told++;
+			count_errors(run->jobs, p->error, 1);
+		}
+		(void)outcome_problem(run->outcome, &known);
 	}
-	(void)outcome_problem(run->outcome, &known);
+	free(path);
 }
 
 /* What is not where it was either may be in staging nevertheless. */

@@ -50,6 +50,9 @@ struct job_run {
 	/* A rename may be lost with the power though what is on record is not. So names that ought
 	 * to be in staging, and are not, are looked for once more, where they were: `unmoved`. */
 	bool unmoved;
+	/* With a fleet: other hosts are waited for; nothing more is given away; and what is not in
+	 * staging any more then, another host has deleted. */
+	bool with_hosts, alone, all_staged;
 	uint64_t lost; /* names that are not where they were looked for */
 	int absent;    /* why there was nothing in staging to be looked into, or 0 */
 	bool waits;    /* for a mount, if that is so; or for a person */
@@ -68,14 +71,11 @@ struct job_run {
 	uint64_t errors, skipped;          /* of the names that wait for it */
 
 	/* With a fleet (sharing.h). */
-	uint64_t given;  /* units that other hosts may have */
-	bool with_hosts; /* that is waited for */
-	bool alone;      /* nothing more is given away */
-	char **told;     /* paths of problems, of the pass before that */
+	uint64_t given; /* units that other hosts may have */
+	char **told;    /* paths of problems, of the pass before that */
 	size_t n_told;
 	uint64_t errors_before, skipped_before; /* of the record, as this run began */
-	bool all_staged; /* alone: what is not in staging any more, another host has deleted */
-	void (*then_leave)(struct job *j); /* once no other host has a part of it; or NULL */
+	void (*then_leave)(struct job *j);      /* once no other host has a part of it; or NULL */
 
 	/* What the names leave to be written back is paid before the job ends (pacers.h). */
 	struct debt_hold *debt;

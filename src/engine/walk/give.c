@@ -179,14 +179,14 @@ void give_names(struct walker *w, struct frame *f, uint64_t names)
 	char buf[ENGINE_UNIT_PATH];
 	struct engine_unit u = { .path = way(w, w->base_off, buf) };
 	size_t each = give_size(w, w->base_level, f, names);
-	_cleanup_free_ struct cut *c = u.path && each > 0 ? malloc(sizeof(*c)) : NULL;
+	struct cut *c = u.path && each > 0 ? malloc(sizeof(*c)) : NULL;
 
 	while (c && names > 0 && job_demand(w->job) > 0) {
 		cut_paced(w, f, MIN(each, names), &u.id, c);
 		u.names = c->v;
 		u.n_names = c->n;
 		if (c->n == 0 || !give(w, &u))
-			return;
+			break;
 		debug_log("give: %zu of %" PRIu64 " directories in %s to another host", c->n, names,
 			  *u.path ? u.path : "the job's own");
 		atomic_store(&w->node->shared, true);
@@ -194,6 +194,7 @@ void give_names(struct walker *w, struct frame *f, uint64_t names)
 		f->pending -= c->n;
 		names -= c->n;
 	}
+	free(c);
 }
 
 bool give_slices(struct walker *w, int fd, size_t names)
