@@ -245,8 +245,10 @@ class Whole(TrimCase):
         self.assertNotIn("trim: 0 bytes in 0 us", done.err, "it rested after the last step, to find that it was the last")
         if kind == "xfs":  # elsewhere a step is a free run, or a chunk
             self.assertGreater(r["steps"], 8, "it went at full speed beside foreground I/O")
-        self.assertLessEqual(discarded, made + made // 10 + 2 * LITTLE, "something was trimmed twice")
-        if kind != "btrfs":  # which keeps what is free of a chunk that it allocates from
+        # btrfs writes its metadata anew with each commit: what those leave is free and trimmed once more, and it keeps
+        # what is free of a chunk that it allocates from.
+        if kind != "btrfs":
+            self.assertLessEqual(discarded, made + 2 * LITTLE, "something was trimmed twice")
             self.assertGreaterEqual(made, free - 2 * LITTLE, "something was left")
         ours.close()
 
