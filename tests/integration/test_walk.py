@@ -13,7 +13,6 @@ import select
 import shutil
 import socket
 import stat
-import statistics
 import struct
 import subprocess
 import threading
@@ -532,14 +531,14 @@ class Order(Case):
         for i in range(60):
             fill(w.path("tree/d%02d" % i), 300)
         trace = os.path.join(scratch.dir, "calls")
-        r = w.run("tree", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=unlinkat"],
+        r = w.run("tree", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=unlinkat,openat2"],
                   env={"ASAN_OPTIONS": "detect_leaks=0"})
         self.check_gone(w, r)
+        # In the order in which they are begun: one that a lane has in hand while it is kept from a processor ends late.
         with open(trace, encoding="utf-8", errors="replace") as f:
-            gone = [int(d) for d in re.findall(r'unlinkat\(\d+, "d(\d+)", AT_REMOVEDIR', f.read())]
-        self.assertEqual(sorted(gone), list(range(60)))
-        # One that a lane had in hand while it was kept from a processor may be far behind.
-        self.assertLess(statistics.median(abs(d - at) for at, d in enumerate(gone)), 8, gone)
+            begun = list(dict.fromkeys(int(d) for d in re.findall(r'openat2\(\d+, "d(\d+)"', f.read())))
+        self.assertEqual(sorted(begun), list(range(60)))
+        self.assertLess(max(abs(d - at) for at, d in enumerate(begun)), 20, begun)
 
 
 def first_block(path):
