@@ -1209,22 +1209,23 @@ class Watermarks(Case):
 
     def test_max_size_waits_longer_after_failures(self):
         """However much is written meanwhile: at the beginning, and then after 1, 2, 4 and 8 seconds."""
+        command("mount", "-o", "remount,size=1G", self.data)
         self.watch("match: '*', max-size: 3M, max-delete: 0%")
-
-        def failures():
-            return self.daemon.said().count("Policy p could not run")
-
+        failures = written = 0
         # The first look after a run that had nothing to do may be a minute away.
-        beyond = 0
-        for i in range(2000):
-            beyond += failures() > 0
-            if beyond > 50:
-                break
-            self.make("f%04d" % i, 1 - i / 2000, "x" * fixture.MIB)
-            time.sleep(0.25)
-        self.assertGreaterEqual(failures(), 2)
-        self.assertLessEqual(failures(), 5)
-        self.assertEqual(len(self.left()), i)
+        since = time.monotonic()
+        while failures < 5 and written < 1000:
+            self.make("f%04d" % written, 1 - written / 1000, "x" * fixture.MIB)
+            written += 1
+            time.sleep(0.5)
+            before = time.monotonic()
+            failures = self.daemon.said().count("Policy p could not run")
+            if failures == 0:
+                since = before
+        self.assertEqual(failures, 5)
+        # 15 seconds, but for what a run takes, which a busy machine draws out; without waiting longer each time, 4.
+        self.assertGreaterEqual(time.monotonic() - since, 8)
+        self.assertEqual(len(self.left()), written)
 
     def test_min_free_ignores_scheduled_policy(self):
         self.fill(0.3)
@@ -1258,6 +1259,7 @@ class Writer(threading.Thread):
     def write(self):
         chunk, began, written = os.urandom(fixture.MIB), time.monotonic(), 0
         while written < self.total:
+            start = time.monotonic()
             with open(os.path.join(self.path, "f%06d" % self.count), "wb", buffering=0) as f:
                 for _ in range(4):
                     f.write(chunk)
@@ -1265,8 +1267,8 @@ class Writer(threading.Thread):
             self.count += 1
             st = os.statvfs(self.path)
             self.seen.append((int(time.monotonic() - began), st.f_bavail * st.f_frsize))
-            # This is its speed; nothing is waited for.
-            time.sleep(max(0, began + written / self.rate - time.monotonic()))
+            # This is its speed; nothing is waited for. What a busy machine has withheld is not caught up with.
+            time.sleep(max(0, start + 4 * len(chunk) / self.rate - time.monotonic()))
 
 
 class Filling(Case):
@@ -1286,12 +1288,12 @@ class Filling(Case):
 
     def test_min_free_of_one_mark_keeps_up_with_writer(self):
         """When a run ends, as much has been written meanwhile as it has deleted, or more."""
-        before = Writer(self.data, float("inf"), self.SIZE * 2 // 3)
+        before = Writer(self.data, float("inf"), self.SIZE * 3 // 5)
         before.write()
-        self.policy("match: 'f*', min-free: 25%, max-delete: 100%")
+        self.policy("match: 'f*', min-free: 35%, max-delete: 100%")
         self.daemon.process.send_signal(signal.SIGHUP)
         self.daemon.wait_said("was read again")
-        w = Writer(self.data, self.RATE * 3 // 2, self.RATE * 3 // 2 * 14, before.count)
+        w = Writer(self.data, self.RATE * 3 // 2, self.RATE * 3 // 2 * 18, before.count)
         w.start()
         w.join()
         self.assertIsNone(w.error)
