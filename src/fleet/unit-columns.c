@@ -67,7 +67,7 @@ int unit_columns_check(const struct unit_columns *u)
 {
 	size_t n = 0;
 
-	if (!u->directory || !fleet_path_is_valid(u->directory) || u->parent.type != S_IFDIR ||
+	if (!u->directory || !is_component_path(u->directory) || u->parent.type != S_IFDIR ||
 	    u->parent.fsid != 0 || u->parent.ino == 0 ||
 	    !fleet_slice_is_valid(u->slice, u->slices, u->n_names))
 		return -EBADMSG;

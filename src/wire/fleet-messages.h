@@ -7,7 +7,7 @@
  *   JOIN      once: who this host is      JOINED     this host is one of the fleet
  *   CAPACITY  units it would have at once REFUSED    it is not, and why; asked again later
  *   PUBLISH   a unit for any host         LOST       the database is gone: JOINED or REFUSED follow
- *   FINISH    of a claimed unit           PUBLISHED  others can claim that unit
+ *   FINISH    of a claimed unit           PUBLISHED  other hosts can claim it
  *   PROGRESS  of a claimed unit           CLAIMED    this host is to do that unit
  *   RECALL    units of a job back         REVOKED    this host is to stop that unit
  *   FORGET    the job has ended           DEMAND     units that other hosts would take now
@@ -20,14 +20,13 @@
  * when it is there again. When reclaim-fleet itself ends, all claims are lost.
  *
  * A unit is a directory beneath that of a job in staging, and either names in it, or a slice of
- * all that it has. Identities in units are those of any host: an fsid is not sent, and comes as 0.
- */
+ * all that it has. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/fleet-name.h"
-#include "protocol.h"
+#include "message-types.h"
 
 #define FLEET_VERSION 1
 
@@ -69,11 +68,11 @@
 	F(NUMBER, job)                                                                             \
 	F(ID, uid)                                                                                 \
 	F(TEXT, filesystem)                                                                        \
-	F(TEXT, directory)                                                                         \
-	F(IDENTITY, parent)                                                                        \
+	F(PATH, directory)                                                                         \
+	F(SHARED_IDENTITY, parent)                                                                 \
 	F(NUMBER, slice)                                                                           \
 	F(NUMBER, slices)
-#define FIELDS_unit_name(F) F(NAME, name) F(IDENTITY, id)
+#define FIELDS_unit_name(F) F(NAME, name) F(SHARED_IDENTITY, id)
 /* ended: else it is given back, for any host to do what is left of it. */
 #define FIELDS_finish_message(F)                                                                   \
 	F(NUMBER, unit)                                                                            \
@@ -99,8 +98,8 @@
 	F(NUMBER, job)                                                                             \
 	F(ID, uid)                                                                                 \
 	F(TEXT, filesystem)                                                                        \
-	F(TEXT, directory)                                                                         \
-	F(IDENTITY, parent)                                                                        \
+	F(PATH, directory)                                                                         \
+	F(SHARED_IDENTITY, parent)                                                                 \
 	F(NUMBER, slice)                                                                           \
 	F(NUMBER, slices)
 /* lost: another host may have it already; else its job was recalled, and what is not done of it is
@@ -141,7 +140,7 @@
 	R(job_problem)                                                                             \
 	R(adopted_message)
 
-FLEET_RECORDS(PROTOCOL_STRUCT)
+FLEET_RECORDS(MESSAGE_STRUCT)
 
 /* R(type, what a message has once, what is repeated behind that, up to its end). */
 #define FLEET_REQUESTS(R)                                                                          \
@@ -164,12 +163,11 @@ FLEET_RECORDS(PROTOCOL_STRUCT)
 	R(FLEET_PROBLEM, job_problem, nothing)                                                     \
 	R(FLEET_ADOPTED, adopted_message, nothing)
 
-enum fleet_request { FLEET_REQUEST_NONE, FLEET_REQUESTS(PROTOCOL_TYPE) };
-enum fleet_report { FLEET_REPORT_NONE = 31, FLEET_REPORTS(PROTOCOL_TYPE) };
+enum fleet_request { FLEET_REQUEST_NONE, FLEET_REQUESTS(MESSAGE_TYPE) };
+enum fleet_report { FLEET_REPORT_NONE = 31, FLEET_REPORTS(MESSAGE_TYPE) };
 
-#define FLEET_UNION(s) struct s s;
 union fleet_record {
-	FLEET_RECORDS(FLEET_UNION)
+	FLEET_RECORDS(MESSAGE_UNION)
 };
 
 /* As protocol_put, protocol_put_item, protocol_get and protocol_get_item. */
@@ -177,10 +175,6 @@ void fleet_put(struct wire_out *o, const void *once);
 void fleet_put_item(struct wire_out *o, const void *item);
 int fleet_get(struct wire_in *in, void *ret);
 int fleet_get_item(struct wire_in *in, void *ret);
-
-/* Is this a path beneath a job's directory: components, none of them . or .., with one slash
- * between them; or ""? */
-bool fleet_path_is_valid(const char *path);
 
 /* Do slice and slices of a unit belong together, and has it so many names? */
 bool fleet_slice_is_valid(uint64_t slice, uint64_t slices, size_t n_names);

@@ -45,6 +45,7 @@
 
 #include "base/error-table.h"
 #include "base/lasting-identity.h"
+#include "message-types.h"
 #include "wire.h"
 
 #define PROTOCOL_VERSION 11
@@ -55,21 +56,7 @@
 /* What a client speaks: the byte that comes with what a proxy begins with. */
 enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 
-/* What there is in messages, as F(type, field): these are the types, and what is in a struct for
- * each. Whatever else comes is an error of the message: of a NAME, what is no component; of a BOOL,
- * what is neither 0 nor 1; an ID that is -1; an ERROR that is not 0 or a negative errno; an
- * IDENTITY whose type is none of S_IFMT; a TEXT that is NULL; an FD that did not come; a CAUSE that
- * a worker cannot find; a PATH that is not "" or components with a slash between them, and shorter
- * than PATH_MAX. */
-typedef uint64_t wire_NUMBER;
-typedef bool wire_BOOL;
-typedef uid_t wire_ID;                                                     /* or gid_t */
-typedef int wire_ERROR, wire_FD, wire_OPT_FD;                              /* OPT_FD -1: none */
-typedef const char *wire_TEXT, *wire_OPT_TEXT, *wire_NAME, *wire_OPT_NAME; /* NULL: none */
-typedef const char *wire_PATH, *wire_OPT_PATH;
-typedef struct lasting_identity wire_IDENTITY;
-typedef struct wire_bytes wire_BYTES;
-typedef enum error_cause wire_CAUSE; /* that a worker can find */
+/* What there is in messages: message-types.h. */
 
 /* stall_usec: how long a MooseFS master may be held up by snapshots; 0: not at all. landlock: where
  * it may delete. */
@@ -299,12 +286,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(kept_item)                                                                               \
 	R(run_result)
 
-#define PROTOCOL_MEMBER(type, field) wire_##type field;
-#define PROTOCOL_STRUCT(s)                                                                         \
-	struct s {                                                                                 \
-		FIELDS_##s(PROTOCOL_MEMBER)                                                        \
-	};
-PROTOCOL_RECORDS(PROTOCOL_STRUCT)
+PROTOCOL_RECORDS(MESSAGE_STRUCT)
 
 /* R(type, what a message has once, what is repeated behind that, up to its end). */
 #define PROTOCOL_REQUESTS(R)                                                                       \
@@ -346,13 +328,11 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(ANSWER_GIVEN, given_message, given_name)                                                 \
 	R(ANSWER_MARK, mark_message, nothing)
 
-#define PROTOCOL_TYPE(type, once, repeated) type,
-enum protocol_request { REQUEST_NONE, PROTOCOL_REQUESTS(PROTOCOL_TYPE) };
-enum protocol_answer { ANSWER_NONE = 63, PROTOCOL_ANSWERS(PROTOCOL_TYPE) };
+enum protocol_request { REQUEST_NONE, PROTOCOL_REQUESTS(MESSAGE_TYPE) };
+enum protocol_answer { ANSWER_NONE = 63, PROTOCOL_ANSWERS(MESSAGE_TYPE) };
 
-#define PROTOCOL_UNION(s) struct s s;
 union protocol_record {
-	PROTOCOL_RECORDS(PROTOCOL_UNION)
+	PROTOCOL_RECORDS(MESSAGE_UNION)
 };
 
 /* Of one run. */
@@ -387,9 +367,3 @@ int protocol_get(struct wire_in *in, void *ret);
 /* Reads one of what is repeated, behind a protocol_get that succeeded. Returns 1; 0 at the end of
  * the message; or -EBADMSG. */
 int protocol_get_item(struct wire_in *in, void *ret);
-
-/* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */
-bool is_component(const char *name);
-
-/* Components with a slash between them, or "": shorter than PATH_MAX. */
-bool is_component_path(const char *path);

@@ -27,10 +27,10 @@
 
 #include "base/fd.h"
 #include "base/gate.h"
+#include "base/staging-dir.h"
 #include "wire/protocol.h"
 
 #define MARKS_DIR "marks"
-#define HOST_MOST 64
 #define TEXT_MOST 200
 
 /* Groups in one name: ten digits each, and what is between them. */
@@ -148,16 +148,16 @@ static int mark_parse(const struct names *found, struct mark *ret)
 static int marks_open(const struct mark_place *p, bool make, uint64_t *ret_mnt_id)
 {
 	_cleanup_close_ int root = -1, top = -1, part = -1;
-	char name[HOST_MOST + 2];
+	char name[STAGING_PART_SIZE];
 	int r;
 
-	if (p->job[0] == '.' || strlen(p->job) == NAME_MAX ||
-	    snprintf(name, sizeof(name), "@%s", p->host) >= (int)sizeof(name))
+	if (p->job[0] == '.' || strlen(p->job) == NAME_MAX || !fleet_name_is_valid(p->host))
 		return -EINVAL;
+	staging_part_format(name, p->host);
 	root = staging_mount_open(p->mount_path, p->mnt_id, ret_mnt_id);
 	if (root < 0)
 		return root;
-	top = staging_root_dir(root, ".reclaim", 0711, *ret_mnt_id, /* make= */ false);
+	top = staging_root_dir(root, STAGING_DIR, 0711, *ret_mnt_id, /* make= */ false);
 	if (top < 0)
 		return top;
 	part = staging_root_dir(top, name, 0711, *ret_mnt_id, /* make= */ false);

@@ -15,7 +15,7 @@ static void unit_must_hold(const struct unit_columns *u)
 {
 	const char *name = u->names;
 
-	must(fleet_path_is_valid(u->directory) && u->parent.type == S_IFDIR);
+	must(is_component_path(u->directory) && u->parent.type == S_IFDIR);
 	must(fleet_slice_is_valid(u->slice, u->slices, u->n_names));
 	for (size_t i = 0; i < u->n_names; i++, name += strlen(name) + 1)
 		must(is_component(name) && u->ids[i].ino > 0 && (u->ids[i].type & S_IFMT));

@@ -264,9 +264,9 @@ START_TEST(units_have_bounds)
 	unit_columns_done(&u);
 	memset(component, 'a', 256);
 	component[256] = '\0';
-	ck_assert(!fleet_path_is_valid(component));
+	ck_assert(!is_component_path(component));
 	component[255] = '\0';
-	ck_assert(fleet_path_is_valid(component));
+	ck_assert(is_component_path(component));
 }
 END_TEST
 

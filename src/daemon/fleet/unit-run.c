@@ -344,9 +344,8 @@ static int names_take(struct unit_run *u, struct wire_in *in)
 /* Of the form that a unit has. */
 static bool is_good(const struct claimed_message *m, size_t n)
 {
-	return fleet_name_is_valid(m->owner) && fleet_path_is_valid(m->directory) &&
-	       fleet_slice_is_valid(m->slice, m->slices, n) && m->parent.type == S_IFDIR &&
-	       m->parent.ino != 0;
+	return fleet_name_is_valid(m->owner) && fleet_slice_is_valid(m->slice, m->slices, n) &&
+	       m->parent.type == S_IFDIR && m->parent.ino != 0;
 }
 
 /* Could a run have given it away? Slices are of a directory beneath the job's own. */
