@@ -122,7 +122,7 @@ _reclaimctl() {
 		fi
 		case $verb in
 		help) mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
-		fleet) ((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'hosts units init adopt' -- "$cur") ;;
+		fleet) ((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'hosts units init' -- "$cur") ;;
 		policy)
 			if ((COMP_CWORD == verb_at + 1)); then
 				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")

@@ -203,11 +203,9 @@ static const struct verb {
 	  verb_fleet,
 	  { { "fleet hosts", "the hosts that delete together" },
 	    { "fleet units", "what of their jobs is shared, and where" },
-	    { "fleet init", "set up or update their database" },
-	    { "fleet adopt HOST", "end what a lost host has left" } },
+	    { "fleet init", "set up or update their database" } },
 	  "reclaimctl fleet hosts\n"
-	  "reclaimctl fleet init --database=\"host=db dbname=reclaimd user=owner\"\n"
-	  "reclaimctl fleet adopt rack7\n" },
+	  "reclaimctl fleet init --database=\"host=db dbname=reclaimd user=owner\"\n" },
 	{ "help",
 	  VERB_HELP,
 	  NONE,

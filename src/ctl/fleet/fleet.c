@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl fleet: the hosts of a fleet, and what they do, as its database has it; and the few
- * things that are done to it by hand. reclaim-fleet speaks to the database.
+/* reclaimctl fleet: the hosts of a fleet, and what they do, as its database has it; and its
+ * schema. reclaim-fleet speaks to the database.
  *
  * With --json, one object. Keys are only ever added.
  *
  *   init   {version, before}: of the schema, now and before
  *   hosts  {hosts, filesystems}
  *   units  {jobs, units}
- *   adopt  {}
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +24,7 @@
 #include "ctl/output/table.h"
 #include "fleet-call.h"
 
-static const char *const commands[] = { "hosts", "units", "init", "adopt" };
+static const char *const commands[] = { "hosts", "units", "init" };
 
 static const struct table_column host_columns[] = {
 	{ "HOST", 0 },        { "STATE", 0 }, { "JOBS", COLUMN_RIGHT }, { "CLAIMED", COLUMN_RIGHT },
@@ -211,10 +210,6 @@ static int show(const struct options *o, const char *command, json_t *v)
 				     version);
 		return EXIT_DONE;
 	}
-	if (strcmp(command, "adopt") == 0) {
-		(void)printf("this host has what %s left to end\n", o->paths[1]);
-		return EXIT_DONE;
-	}
 	screen_open(&screen, options_page(o));
 	if (json_array_size(json_object_get(v, key)) == 0)
 		(void)puts(hosts ? "no host has joined yet" : "no job is shared now");
@@ -251,10 +246,8 @@ static int words_check(const struct options *o, const char *command)
 		return EXIT_USAGE;
 	}
 	if (!is_known(command))
-		wrong = "give hosts, units, init or adopt";
-	else if (strcmp(command, "adopt") == 0 && o->n_paths != 2)
-		wrong = "adopt takes exactly one HOST";
-	else if (strcmp(command, "adopt") != 0 && o->n_paths != 1)
+		wrong = "give hosts, units or init";
+	else if (o->n_paths != 1)
 		wrong = "hosts, units and init take no arguments";
 	if (!wrong)
 		return 0;
@@ -283,11 +276,10 @@ static int config_read(const struct options *o, struct config **ret)
 	return EXIT_FAILED;
 }
 
-static int call(const struct options *o, const char *database, const char *host)
+static int call(const struct options *o, const char *database)
 {
 	const char *command = o->paths[0];
-	/* What follows a NULL is of adopt alone. */
-	const char *const words[] = { command, o->n_paths > 1 ? o->paths[1] : NULL, host, NULL };
+	const char *const words[] = { command, NULL };
 	struct safe_text why;
 	json_t *v = NULL;
 	int r = fleet_call(database, words, &v, &why);
@@ -311,7 +303,6 @@ static int call(const struct options *o, const char *database, const char *host)
 int verb_fleet(const struct options *o, struct client *c)
 {
 	const char *command = o->n_paths > 0 ? o->paths[0] : "", *database = o->database;
-	char host[FLEET_NAME_SIZE] = "";
 	struct config *config = NULL;
 	int r = words_check(o, command);
 
@@ -324,13 +315,8 @@ int verb_fleet(const struct options *o, struct client *c)
 			 "--database=");
 		r = EXIT_FAILED;
 	}
-	if (r == 0 && config_fleet_name(config, host) < 0 && strcmp(command, "adopt") == 0) {
-		complain("fleet", "this host has no name in the fleet: see fleet in "
-				  "reclaimd.yaml(5)");
-		r = EXIT_FAILED;
-	}
 	if (r == 0)
-		r = call(o, database ? database : config->fleet_database, host);
+		r = call(o, database ? database : config->fleet_database);
 	config_free(config);
 	return r;
 }
