@@ -19,7 +19,10 @@
  * the job's own does it. */
 #define PATIENCE_USEC (20 * USEC_PER_SEC)
 
-/* A job of this host that others help with, from when it may be shared until it has ended. */
+/* More than any job has: what the database says must fit wherever it is added to. */
+#define COUNT_MOST (UINT64_C(1) << 53)
+
+/* A job of this host that other hosts help with, from when it may be shared until it has ended. */
 struct shared_job {
 	LIST_ENTRY(shared_job) link;
 	struct fleet *fleet; /* NULL: that has ended */
@@ -217,7 +220,7 @@ static void given(struct job *j, const struct given_unit *u, void *userdata)
 
 	if (!s || !f->joined)
 		return;
-	/* What cannot be said is nobody's: the job's last run takes it. */
+	/* What cannot be said is no unit: the job's last run takes it. */
 	if (!fleet_publish(f,
 			   &(struct publish_message){ .serial = s->id,
 						      .job = s->id,
@@ -318,17 +321,18 @@ void shared_job_published(struct fleet *f, uint64_t job, bool published)
 
 void shared_job_report(struct fleet *f, const struct job_message *m)
 {
+	uint64_t entries = MIN(m->entries, COUNT_MOST), bytes = MIN(m->bytes, COUNT_MOST);
 	struct shared_job *s = find(f, m->job);
 
 	if (!s || !s->job)
 		return;
 	/* Another process of the fleet's may count anew. */
-	if (m->entries > s->entries)
-		s->job->r.entries_done += m->entries - s->entries;
-	if (m->bytes > s->bytes)
-		s->job->r.bytes_freed += m->bytes - s->bytes;
-	s->entries = MAX(s->entries, m->entries);
-	s->bytes = MAX(s->bytes, m->bytes);
+	if (entries > s->entries)
+		s->job->r.entries_done += entries - s->entries;
+	if (bytes > s->bytes)
+		s->job->r.bytes_freed += bytes - s->bytes;
+	s->entries = MAX(s->entries, entries);
+	s->bytes = MAX(s->bytes, bytes);
 	if (s->ended && (s->open != m->open || m->claimed > 0))
 		wait_patiently(s);
 	s->open = m->open;
