@@ -411,8 +411,10 @@ class Week:
         path = next(p for p in self.ledger.made["cam"] if os.path.exists(p))
         immutable(path)
         say(path + " is immutable")
-        self.record_until(lambda: has_failed("recordings"))
-        see_failed("recordings", re.escape(path) + ": not deleted: is immutable")
+        reason = path + ": not deleted: is immutable"
+        # A run that has looked at it before finds out when it tries; the next one sees it.
+        self.record_until(lambda: has_failed("recordings") and reason in attempt("reclaimctl", "status").stdout)
+        see_failed("recordings", re.escape(reason))
         self.stuck = path
 
     def mutable_clip(self):
