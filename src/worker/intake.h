@@ -25,7 +25,7 @@ int staging_open_dir(struct serving *s);
 /* filesystem-id.c. Root's worker only. */
 int filesystem_id_tell(struct serving *s);
 
-/* marks.c: which jobs of a host others may help with. Root's worker only. */
+/* marks.c: which jobs of a host other hosts may help with. Root's worker only. */
 int mark_write(struct serving *s);
 int mark_read(struct serving *s);
 int mark_remove(struct serving *s);

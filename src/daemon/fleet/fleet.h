@@ -4,7 +4,7 @@
  *
  *   fleet.c         who this host is, what it takes, what comes from the database
  *   fleet-link.c    reclaim-fleet, the program that speaks to it
- *   shared-jobs.c   jobs of this host that others help with
+ *   shared-jobs.c   jobs of this host that other hosts help with
  *   unit-run.c      units of any host that are done here
  *
  * Without the database, jobs go on alone: nothing here is ever waited for but hosts that have a

@@ -182,9 +182,9 @@ int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m
 			 void (*listed)(int r, void *userdata), void *userdata);
 
 /* root's intake worker only. Says beside the staging directories of m->host, which must be there,
- * that others may help with the job; or what has been said (r 0; -ENOENT: nothing, -EPERM: not by
- * root); or takes it back, and is content if there is nothing. What mark has is valid in the call;
- * its directory has an fsid of 0. */
+ * that other hosts may help with the job; or what has been said (r 0; -ENOENT: nothing, -EPERM: not
+ * by root); or takes it back, where nothing to take back is no error. What mark has is valid in the
+ * call; its directory has an fsid of 0. */
 int worker_write_mark(struct worker *w, const struct write_mark_message *m,
 		      void (*written)(int r, void *userdata), void *userdata);
 int worker_read_mark(struct worker *w, const struct mark_place *m,

@@ -365,7 +365,7 @@ class Charts(Case):
         os.close(fd)
 
     def test_last_hour(self):
-        """What others waited while something was deleted, and in the gaps; read out, too."""
+        """What requests of other programs took while something was deleted, and in the gaps; read out, too."""
         self.addCleanup(command, "systemctl", "reload", "reclaimd")
         self.addCleanup(configure, POLICY)
         configure(POLICY + "pacing: {min-rate: 1MiB/s, max-rate: 8MiB/s}\n")
