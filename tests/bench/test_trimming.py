@@ -225,7 +225,7 @@ class Whole(Root):
         path = os.path.join(directory.name, "report.json")
         result = subprocess.run(
             [sys.executable, os.path.join(HERE, "trim"), "--pieces", str(PIECES), "--baseline-seconds", "1", "--min-window",
-             "1", "--timeout", "4", "--json", path, "--reclaimctl", reclaimctl, *words],
+             "1", "--timeout", "4", "--timeout-alone", "120", "--json", path, "--reclaimctl", reclaimctl, *words],
             stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode == 77:
             self.skipTest("not here")

@@ -83,10 +83,12 @@ class Process:
 class Trimmer:
     """Measures arms on one stage."""
 
-    def __init__(self, stage, reclaimctl, limits):
+    def __init__(self, stage, reclaimctl, limits, timeout_alone=None):
+        """timeout_alone: in seconds, as limits.timeout if None."""
         self._stage = stage
         self._reclaimctl = reclaimctl
         self._limits = limits
+        self._timeout_alone = timeout_alone or limits.timeout
         self._process = None
 
     def beside(self, arm, foreground):
@@ -105,7 +107,7 @@ class Trimmer:
         self._reset()
         try:
             with self._stage.disk.slow():
-                self._run(trim)
+                self._run(trim, self._timeout_alone)
         finally:
             self._kill()
         self._end(trim)
@@ -123,7 +125,7 @@ class Trimmer:
             foreground.go()
             time.sleep(self._limits.lead)
             start = time.monotonic()
-            self._run(trim)
+            self._run(trim, self._limits.timeout)
             time.sleep(max(0, start + self._limits.min_window - time.monotonic()))
             trim.window = time.monotonic() - start
             if not trim.stopped:
@@ -142,14 +144,14 @@ class Trimmer:
         except Unavailable as reason:
             trim.failure = f"beside it: {reason}"
 
-    def _run(self, trim):
+    def _run(self, trim, timeout):
         words = command(trim.arm, self._reclaimctl, self._stage.mountpoint)
         if words is None:
             time.sleep(self._limits.baseline)
             return
         start = time.monotonic()
         self._process = Process(words, os.path.join(self._stage.work.path, "output"))
-        if not self._process.run(self._limits.timeout):
+        if not self._process.run(timeout):
             trim.stopped = "timeout"
         trim.returned = time.monotonic() - start
         trim.done = max(trim.returned, self._last_discard() - start)
