@@ -57,7 +57,7 @@ class Lone:
         wait_for_calm()
         with self._stage.disk.slow():
             measured = self._meter.run(
-                deleter.command(self._arms.program(deleter), self._stage.victim))
+                deleter.command(self._arms.program(deleter), self._stage.victim, self._stage.work.path))
             ended = time.monotonic()
             if self._stage.scenario.discards:
                 # The meter waits where it knows of them; then this adds nothing.
@@ -85,7 +85,7 @@ class Midway:
         self._timeout = timeout
         self._deletion = self._track = None
         deleter = find(OWN)
-        self._command = deleter.command(arms.program(deleter), stage.victim)
+        self._command = deleter.command(arms.program(deleter), stage.victim, stage.work.path)
 
     def run(self, from_start):
         """Foreground I/O is there first and ends (from_start), or begins. Returns when that was,
