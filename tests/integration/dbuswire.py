@@ -5,6 +5,7 @@ Values are Python's: ay is bytes (read without the NUL at its end, which must be
 dicts, structs are tuples, a variant is (signature, value), h is an index into the descriptors of the message.
 """
 import array
+import functools
 import os
 import socket
 import struct
@@ -13,8 +14,7 @@ CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
 PATH, INTERFACE, MEMBER, ERROR_NAME, REPLY_SERIAL, DESTINATION, SENDER, SIGNATURE, FDS = range(1, 10)
 FIELD_TYPES = {PATH: "o", INTERFACE: "s", MEMBER: "s", ERROR_NAME: "s", REPLY_SERIAL: "u",
                DESTINATION: "s", SENDER: "s", SIGNATURE: "g", FDS: "u"}
-FIXED = {"y": ("B", 1), "b": ("I", 4), "n": ("h", 2), "q": ("H", 2), "i": ("i", 4), "u": ("I", 4),
-         "x": ("q", 8), "t": ("Q", 8), "d": ("d", 8), "h": ("I", 4)}
+FIXED = {kind: (struct.Struct("<" + letter), struct.calcsize("<" + letter)) for kind, letter in zip("ybnqiuxtdh", "BIhHiIqQdI")}
 MOST_FDS = 253
 
 
@@ -40,12 +40,14 @@ def first_type(signature):
     return signature[0]
 
 
+@functools.cache
 def types(signature):
+    """The complete types that a signature consists of."""
     found = []
     while signature:
         found.append(first_type(signature))
         signature = signature[len(found[-1]):]
-    return found
+    return tuple(found)
 
 
 def alignment(kind):
@@ -62,7 +64,7 @@ def put(out, kind, value):
     """Appends one value of a complete type."""
     pad(out, alignment(kind))
     if kind in FIXED:
-        out += struct.pack("<" + FIXED[kind][0], value)
+        out += FIXED[kind][0].pack(value)
     elif kind in ("s", "o"):
         raw = value if isinstance(value, bytes) else value.encode()
         out += struct.pack("<I", len(raw)) + raw + b"\0"
@@ -103,9 +105,9 @@ class Reader:
     def get(self, kind):
         self.at += -self.at % alignment(kind)
         if kind == "b":
-            return bool(struct.unpack("<I", self.take(4))[0])
+            return bool(self.get("u"))
         if kind in FIXED:
-            return struct.unpack("<" + FIXED[kind][0], self.take(FIXED[kind][1]))[0]
+            return FIXED[kind][0].unpack(self.take(FIXED[kind][1]))[0]
         if kind in ("s", "o"):
             text = self.take(self.get("u")).decode()
             self.at += 1
@@ -172,6 +174,8 @@ class Connection:
         self.serial = 0
         self.buffer = b""
         self.fds = []
+        # What has come and was not asked for yet: answers by the serial of the call, and all else.
+        self.answers = {}
         self.signals = []
         uid = str(os.geteuid() if claim is None else claim).encode().hex().encode()
         self.socket.sendall(b"\0AUTH EXTERNAL " + uid + b"\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
@@ -236,18 +240,17 @@ class Connection:
         self.socket.sendall(data[sent:])
         return self.serial
 
+    def keep(self, m):
+        if m.kind in (RETURN, ERROR):
+            self.answers[m.fields.get(REPLY_SERIAL)] = m
+        else:
+            self.signals.append(m)
+
     def answer(self, serial):
         """The answer to a call; what comes before it, answers to others too, is kept."""
-        def is_it(m):
-            return m.kind in (RETURN, ERROR) and m.fields.get(REPLY_SERIAL) == serial
-        m = next((m for m in self.signals if is_it(m)), None)
-        if m:
-            self.signals.remove(m)
-        while not m:
-            m = self.receive()
-            if not is_it(m):
-                self.signals.append(m)
-                m = None
+        while serial not in self.answers:
+            self.keep(self.receive())
+        m = self.answers.pop(serial)
         if m.kind == ERROR:
             raise Error(m.fields[ERROR_NAME], m.body[0] if m.body else "")
         return m
@@ -257,11 +260,13 @@ class Connection:
 
     def signal(self, member, kind=SIGNAL):
         """The next signal of that name."""
+        seen = 0
         while True:
-            for i, m in enumerate(self.signals):
-                if m.kind == kind and m.member == member:
+            for i in range(seen, len(self.signals)):
+                if self.signals[i].kind == kind and self.signals[i].member == member:
                     return self.signals.pop(i)
-            self.signals.append(self.receive())
+            seen = len(self.signals)
+            self.keep(self.receive())
 
     def called(self, member):
         """The next call of that method of ours."""
