@@ -246,27 +246,6 @@ class Whole(TrimCase):
         ours.close()
         theirs.close()
 
-    @each(DISKS + ("ext4-1k",))
-    def test_it_trims_the_same_in_small_steps_beside_foreground_io(self, kind):
-        ours = self.disk(kind)
-        mapped, before = holes(ours.image), sums(ours.mount().dir)
-        with Foreground(os.path.join(ours.dir, "file")):
-            done = self.trim("--json", "--log-level=debug", ours.dir)
-        r = done.json
-        discarded, written, free = ours.discarded(), ours.written(), ours.free()
-        os.unlink(os.path.join(ours.dir, "file"))
-        self.check_sound(ours, before)
-        made = total(holes(ours.image)) - total(mapped)
-        self.assertRegex(done.err, r"trim: \d+ bytes in \d+ us \(paced\)")
-        self.assertNotIn("trim: 0 bytes in 0 us", done.err, "it rested after the last step, to find that it was the last")
-        if kind == "xfs":  # elsewhere a step is a free run, or a chunk
-            self.assertGreater(r["steps"], 8, "it went at full speed beside foreground I/O")
-        # A hole into which something is written meanwhile is none any more.
-        self.assertLessEqual(discarded, made + written + 2 * LITTLE, "something was trimmed twice")
-        if kind != "btrfs":  # which keeps what is free of a chunk that it allocates from
-            self.assertGreaterEqual(made, free - 2 * LITTLE, "something was left")
-        ours.close()
-
     def test_what_ext4_knows_to_be_trimmed_costs_nothing(self):
         d = self.disk("ext4").mount()
         self.trim(d.dir)
@@ -274,24 +253,6 @@ class Whole(TrimCase):
         self.trim(d.dir)
         command("fstrim", d.dir)
         self.assertLess(d.discarded() - first, LITTLE)
-
-    @each(("ext4", "ext4-1k"))
-    def test_ext4_knows_what_was_trimmed_in_small_steps(self, kind):
-        d = self.disk(kind).mount()
-        with Foreground(os.path.join(d.dir, "file")):
-            # Of a file, so that there is no canary, which frees its blocks in the end.
-            done = self.trim("--log-level=debug", os.path.join(d.dir, "f1"))
-            self.assertRegex(done.err, r"trim: \d+ bytes in \d+ us \(paced\)")
-            first = d.discarded()
-            self.assertLess(abs(first - d.free()), LITTLE)
-            command("fstrim", d.dir)
-            self.assertLess(d.discarded() - first, LITTLE)
-            # And not what it is told with another least size.
-            command("fstrim", "--minimum", "1M", d.dir)
-            self.assertLess(d.discarded() - first, LITTLE)
-        d.unmount()
-        d.check()
-        d.close()
 
     @each(("ext4", "xfs"))
     def test_least_size_is_that_of_fstrim(self, kind):
@@ -317,6 +278,47 @@ class Whole(TrimCase):
                                                 "mount -t tmpfs none /dev && exec \"$@\"", "sh"]).json
         self.assertEqual(r["filesystems"][0]["bound"], "by-group")
         self.assertGreater(d.discarded(), d.free() - LITTLE)
+
+
+class BesideForeground(TrimCase):
+    @each(DISKS + ("ext4-1k",))
+    def test_it_trims_the_same_in_small_steps_beside_foreground_io(self, kind):
+        ours = self.disk(kind)
+        mapped, before = holes(ours.image), sums(ours.mount().dir)
+        with Foreground(os.path.join(ours.dir, "file")):
+            done = self.trim("--json", "--log-level=debug", ours.dir)
+        r = done.json
+        discarded, written, free = ours.discarded(), ours.written(), ours.free()
+        os.unlink(os.path.join(ours.dir, "file"))
+        self.check_sound(ours, before)
+        made = total(holes(ours.image)) - total(mapped)
+        self.assertRegex(done.err, r"trim: \d+ bytes in \d+ us \(paced\)")
+        self.assertNotIn("trim: 0 bytes in 0 us", done.err, "it rested after the last step, to find that it was the last")
+        if kind == "xfs":  # elsewhere a step is a free run, or a chunk
+            self.assertGreater(r["steps"], 8, "it went at full speed beside foreground I/O")
+        # A hole into which something is written meanwhile is none any more.
+        self.assertLessEqual(discarded, made + written + 2 * LITTLE, "something was trimmed twice")
+        if kind != "btrfs":  # which keeps what is free of a chunk that it allocates from
+            self.assertGreaterEqual(made, free - 2 * LITTLE, "something was left")
+        ours.close()
+
+    @each(("ext4", "ext4-1k"))
+    def test_ext4_knows_what_was_trimmed_in_small_steps(self, kind):
+        d = self.disk(kind).mount()
+        with Foreground(os.path.join(d.dir, "file")):
+            # Of a file, so that there is no canary, which frees its blocks in the end.
+            done = self.trim("--log-level=debug", os.path.join(d.dir, "f1"))
+            self.assertRegex(done.err, r"trim: \d+ bytes in \d+ us \(paced\)")
+            first = d.discarded()
+            self.assertLess(abs(first - d.free()), LITTLE)
+            command("fstrim", d.dir)
+            self.assertLess(d.discarded() - first, LITTLE)
+            # And not what it is told with another least size.
+            command("fstrim", "--minimum", "1M", d.dir)
+            self.assertLess(d.discarded() - first, LITTLE)
+        d.unmount()
+        d.check()
+        d.close()
 
 
 class Interrupted(TrimCase):
