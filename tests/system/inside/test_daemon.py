@@ -295,7 +295,7 @@ class Service(unittest.TestCase):
             restart()
             self.assertLess(free() - before, FILE // 2)
             until(lambda: job_property(job, "State") == "running")
-            freed, began = job_property(job, "ProgressBytes"), time.monotonic()
+            began, freed = time.monotonic(), job_property(job, "ProgressBytes")
             until(lambda: job_property(job, "ProgressBytes") >= freed + (16 << 20))
             self.assertLess(job_property(job, "ProgressBytes"), freed + (8 << 20) * (time.monotonic() - began + 4))
             full_speed()
