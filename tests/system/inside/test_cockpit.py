@@ -200,10 +200,23 @@ class Case(unittest.TestCase):
 
     def open(self, person, part):
         tab = person.open(part)
-        self.addCleanup(tab.close)
-        # What Cockpit itself throws while it starts is not ours.
-        self.addCleanup(lambda: self.assertEqual([w for w in tab.wrong if "/reclaimd/" in w], []))
+        self.addCleanup(self.leave, person, tab)
         return tab
+
+    def leave(self, person, tab):
+        # What Cockpit itself throws while it starts is not ours.
+        wrong = [w for w in tab.wrong if "/reclaimd/" in w]
+        person.leave(tab)
+        self.assertEqual(wrong, [])
+
+    @contextlib.contextmanager
+    def opened(self, person, part):
+        """One after the other in one tab."""
+        tab = person.open(part)
+        try:
+            yield tab
+        finally:
+            self.leave(person, tab)
 
     def job(self, name, owner=None):
         job = held(name, owner)
@@ -240,29 +253,29 @@ class Parts(Case):
         faults = []
         for person in (admin, user):
             for part in PARTS:
-                tab = self.open(person, part)
-                for size, (width, height) in SIZES.items():
-                    tab.size(width, height)
-                    for scheme in ("light", "dark"):
-                        tab.prefer(prefers_color_scheme=scheme)
-                        name = f"{part}-{person.user}-{size}-{scheme}"
-                        tab.picture(name)
-                        faults += [f"{name}: {fault}" for fault in layout_faults(tab)]
-                    faults += [f"{part}-{person.user}-{size}: {fault}"
-                               for fault in accessibility_faults(tab) + keyboard_faults(tab)]
-                if person is admin:
-                    faults += [f"{part}: {fault}" for fault in size_faults(tab, [HUGE])]
-                if (part, person) == ("undo", admin):
-                    tab.picture("cockpit-undo", cropped=True)
+                with self.opened(person, part) as tab:
+                    for size, (width, height) in SIZES.items():
+                        tab.size(width, height)
+                        for scheme in ("light", "dark"):
+                            tab.prefer(prefers_color_scheme=scheme)
+                            name = f"{part}-{person.user}-{size}-{scheme}"
+                            tab.picture(name)
+                            faults += [f"{name}: {fault}" for fault in layout_faults(tab)]
+                        faults += [f"{part}-{person.user}-{size}: {fault}"
+                                   for fault in accessibility_faults(tab) + keyboard_faults(tab)]
+                    if person is admin:
+                        faults += [f"{part}: {fault}" for fault in size_faults(tab, [HUGE])]
+                    if (part, person) == ("undo", admin):
+                        tab.picture("cockpit-undo", cropped=True)
         self.assertEqual(faults, [])
 
     def test_less_motion(self):
         """Where a person asks for that, nothing moves."""
         for part in PARTS:
-            tab = self.open(admin, part)
-            tab.prefer(prefers_reduced_motion="reduce")
-            self.assertTrue(tab.evaluate("matchMedia('(prefers-reduced-motion: reduce)').matches"))
-            self.assertEqual(tab.evaluate("look.motions()"), [], part)
+            with self.opened(admin, part) as tab:
+                tab.prefer(prefers_reduced_motion="reduce")
+                self.assertTrue(tab.evaluate("matchMedia('(prefers-reduced-motion: reduce)').matches"))
+                self.assertEqual(tab.evaluate("look.motions()"), [], part)
 
     def test_in_the_shell(self):
         """The menu leads there, and the page follows the shell from light to dark."""
@@ -960,13 +973,13 @@ class Weight(Case):
         """Where nothing happens, nothing is asked."""
         self.job("idle")
         for part in PARTS:
-            tab = self.open(admin, part)
-            tab.requests.clear()
-            tab.frames.clear()
-            end = time.monotonic() + IDLE_SECONDS / len(PARTS)
-            while time.monotonic() < end:
-                browser.receive(0.1)
-            self.assertEqual((tab.requests, frames_of_its_own(tab.frames)), ([], []), part)
+            with self.opened(admin, part) as tab:
+                tab.requests.clear()
+                tab.frames.clear()
+                end = time.monotonic() + IDLE_SECONDS / len(PARTS)
+                while time.monotonic() < end:
+                    browser.receive(0.1)
+                self.assertEqual((tab.requests, frames_of_its_own(tab.frames)), ([], []), part)
 
     def test_size(self):
         files = [path for path in glob.glob(f"{cockpit.PAGE}/**", recursive=True) if os.path.isfile(path)]
