@@ -297,11 +297,13 @@ def unmount(path):
 
 def until(condition, why=lambda: "this never happened"):
     """Polls what no event tells of. Fails only after a time that no busy machine takes."""
-    end = time.monotonic() + TIMEOUT
+    began = time.monotonic()
     while not (found := condition()):
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > TIMEOUT:
             raise AssertionError(why())
-        time.sleep(0.01)
+        # The longer it takes, the less a moment matters; others need the processors.
+        time.sleep(min(0.01 + waited / 50, 0.05))
     return found
 
 
@@ -483,7 +485,7 @@ class Proc:
 
     def _wait(self, timeout):
         """Until it stops or ends. True: stopped."""
-        end = time.monotonic() + timeout
+        began = time.monotonic()
         if self.popen.returncode is not None:
             return False
         while True:
@@ -494,10 +496,11 @@ class Proc:
                 self.popen.returncode = os.waitstatus_to_exitcode(status)
                 self.usage = usage
                 return False
-            if time.monotonic() > end:
+            waited = time.monotonic() - began
+            if waited > timeout:
                 self.kill()
                 raise AssertionError("did not end within %d s: %r" % (timeout, self.result(-1)))
-            time.sleep(0.002)
+            time.sleep(min(0.002 + waited / 50, 0.02))
 
     def kill(self):
         if self.popen.returncode is None:

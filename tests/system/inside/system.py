@@ -112,12 +112,18 @@ def running_job(path, files=128):
     command("systemctl", "reload-or-restart", "reclaimd")
     os.mkdir(path)
     for n in range(files):
-        command("fallocate", "-l", "4M", f"{path}/{n}")
+        allocate(f"{path}/{n}", "4M")
     with signals("PropertiesChanged") as changed:
         job = submit(path)
         while job_property(job, "ProgressBytes") == 0:
             changed()
         yield job
+
+
+def allocate(path, size):
+    """A file of 4K, 500M or 3G, without a program for each."""
+    with open(path, "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]])
 
 
 def free():
@@ -127,10 +133,12 @@ def free():
 
 
 def until(condition):
-    end = time.monotonic() + 60
+    """Most conditions start a program: the longer it takes, the more seldom."""
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+        waited = time.monotonic() - began
+        assert waited < 60
+        time.sleep(min(0.1 + waited / 20, 0.3))
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ import unittest
 import cockpit
 from browser import Browser
 from cockpit import Person, accessibility_faults, frames_of_its_own, keyboard_faults, layout_faults, text
-from system import (BUS, CONFIGURATION, TIMEOUT_SECONDS, attempt, command, configure, install, job_property,
+from system import (BUS, CONFIGURATION, TIMEOUT_SECONDS, allocate, attempt, command, configure, install, job_property,
                     manager_property, running_file, submit, unit_property, until)
 from test_varlink import SOCKET, Wire
 
@@ -123,7 +123,7 @@ def make_dumps():
     for night in range(40):
         made = time.time() - night * 86400
         path = f"/backups/dumps/shop-{time.strftime('%Y-%m-%d', time.gmtime(made))}.dump"
-        command("fallocate", "-l", "4M", path)
+        allocate(path, "4M")
         os.utime(path, (made, made))
 
 
@@ -385,7 +385,7 @@ class Charts(Case):
         command("systemctl", "reload", "reclaimd")
         os.makedirs("/backups/charted")
         for n in range(128):
-            command("fallocate", "-l", "4M", f"/backups/charted/{n}")
+            allocate(f"/backups/charted/{n}", "4M")
         over = threading.Event()
         thread = threading.Thread(target=self.foreground, args=(over,))
         thread.start()

@@ -11,7 +11,7 @@ import tomllib
 import unittest
 
 from page import Page
-from system import Canary, attempt, command, install, job_property, signals, unit_property
+from system import Canary, allocate, attempt, command, install, job_property, signals, unit_property
 
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
@@ -25,7 +25,7 @@ def setUpModule():
 
 def make(path, size="4K", age_seconds=0):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    command("fallocate", "-l", size, path)
+    allocate(path, size)
     then = time.time() - age_seconds
     os.utime(path, (then, then))
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from system import (Canary, attempt, command, configure, install, job_property, journal, remove, signals,
+from system import (Canary, allocate, attempt, command, configure, install, job_property, journal, remove, signals,
                     unit_property, until)
 
 DAY_SECONDS = 86400
@@ -24,7 +24,7 @@ def setUpModule():
 
 def make(path, days, size="1M"):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    command("fallocate", "-l", size, path)
+    allocate(path, size)
     then = time.time() - days * DAY_SECONDS
     os.utime(path, (then, then))
 
