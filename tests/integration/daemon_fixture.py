@@ -272,7 +272,7 @@ class Case(unittest.TestCase):
         # Each test has its own, so that what is left in staging is its own doing.
         self.root = os.path.join(self.daemon.dir, "fs")
         os.mkdir(self.root)
-        command("mount", "-t", "tmpfs", "-o", "mode=0755,nr_inodes=0", "tmpfs", self.root)
+        fixture.attach("tmpfs", self.root, "mode=0755,nr_inodes=0")
         self.data = os.path.join(self.root, "data")
         os.mkdir(self.data)
         self.daemon.start()
@@ -282,7 +282,7 @@ class Case(unittest.TestCase):
         # It would hold what a test has stopped in the midst of, and its filesystem, for ever.
         fixture.end_keepers()
         # What a test leaves in staging on purpose is not for the next one to find.
-        command("umount", "-l", self.root)
+        fixture.detach(self.root)
         self.assertEqual(status, 0, self.daemon.said())
         self.assertNotIn("ERROR: ", self.daemon.said())
 

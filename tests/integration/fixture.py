@@ -78,10 +78,13 @@ def keepers():
 
 
 def end_keepers():
-    for pid in keepers():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    until(lambda: not keepers())
+    found = keepers()
+    while found:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        until(lambda: not any(map(is_keeper, found)))  # pylint: disable=cell-var-from-loop
+        found = keepers()
 
 
 class Scratch:
@@ -290,6 +293,18 @@ def mounts():
         return [line.split()[4].encode().decode("unicode_escape") for line in f]
 
 
+def attach(kind, at, options):
+    """Mounts without a program, which takes longer than many a test."""
+    if libc.mount(os.fsencode(kind), os.fsencode(at), os.fsencode(kind), 0, os.fsencode(options)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), at)
+
+
+def detach(at):
+    """As umount -l."""
+    if libc.umount2(os.fsencode(at), 2) != 0:  # MNT_DETACH
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), at)
+
+
 def unmount(path):
     if path in mounts() and subprocess.run(["umount", path], stderr=subprocess.DEVNULL).returncode:
         subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL)
@@ -467,7 +482,7 @@ class Proc:
     """A started program: may be waited for, or be met at a gate."""
 
     def __init__(self, words, cwd, gate=None, user=None, env=None, stdin=None, preexec=None):
-        self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self.out, self.err = (tempfile.TemporaryFile(dir=scratch.dir) for _ in range(2))
         e = dict(os.environ, LC_ALL="C",
                  ASAN_OPTIONS="exitcode=99:" + os.environ.get("ASAN_OPTIONS", ""),
                  UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:exitcode=99")
@@ -582,10 +597,7 @@ class World:
         return self
 
     def _overlay(self):
-        """Without a program: that takes longer than many a test."""
-        options = "lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work" % (self.top, self.top, self.top)
-        if libc.mount(b"overlay", os.fsencode(self.dir), b"overlay", 0, os.fsencode(options)) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), self.dir)
+        attach("overlay", self.dir, "lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work" % (self.top, self.top, self.top))
 
     def _no_overlay(self):
         if libc.umount2(os.fsencode(self.dir), 0) != 0:
