@@ -37,12 +37,11 @@ def use_bytes(directory):
 
 def use_names(directory):
     """Until no directory can be made, which takes an inode and on most a block."""
-    made = 0
+    made = len(os.listdir(directory))
     with contextlib.suppress(OSError):
         while True:
             os.mkdir(os.path.join(directory, "n%d" % made))
             made += 1
-    return made
 
 
 class Room(Case):
@@ -88,10 +87,19 @@ class Room(Case):
         command("sync", "-f", at)
         return at
 
-    def refused(self, directory):
-        with self.assertRaises(OSError) as e:
-            os.mkdir(os.path.join(directory, "one-more"))
-        self.assertIn(e.exception.errno, NO_ROOM)
+    def use_up(self, directory, *uses):
+        """Until one more is refused: what was deleted before is given back a moment later, some of it."""
+        def refused():
+            for use in uses:
+                use(directory)
+            try:
+                os.mkdir(os.path.join(directory, "n%d" % len(os.listdir(directory))))
+            except OSError as e:
+                self.assertIn(e.errno, NO_ROOM)
+                return True
+            return False
+
+        self.until(refused)
 
 
 class NoRoom(Room):
@@ -99,18 +107,15 @@ class NoRoom(Room):
         for fs in SIZES:
             with self.subTest(fs=fs):
                 at = self.begun(fs)
-                use_bytes(os.path.join(at, "filling"))
-                use_names(os.path.join(at, "filling"))
-                self.refused(os.path.join(at, "filling"))
+                self.use_up(os.path.join(at, "filling"), use_bytes, use_names)
                 self.delete_all(USER, 3)
 
     def test_attack_06_no_inodes(self):
         for fs in ("ext4", "xfs"):
             with self.subTest(fs=fs):
                 at = self.begun(fs)
-                use_names(os.path.join(at, "filling"))
+                self.use_up(os.path.join(at, "filling"), use_names)
                 self.assertGreater(os.statvfs(at).f_bavail, 100)
-                self.refused(os.path.join(at, "filling"))
                 self.delete_all(USER, 3)
 
     def test_attack_06_btrfs_quota(self):
@@ -119,9 +124,7 @@ class NoRoom(Room):
         command("btrfs", "quota", "rescan", "-w", at)
         command("btrfs", "qgroup", "limit", "16M", "0/5", at)
         with user():
-            use_bytes(self.data)
-            use_names(self.data)
-            self.refused(self.data)
+            self.use_up(self.data, use_bytes, use_names)
         self.assertGreater(os.statvfs(at).f_bavail * 4096, 32 * MIB)
         self.delete_all(USER, 3)
 
@@ -186,9 +189,7 @@ class NoRoom(Room):
         self.daemon.configure("spools: {/mnt/trash: {settle: 0s, undo: 0s}}\n")
         c = self.daemon.client()
         c.call("Reload")
-        use_names(os.path.join(at, "filling"))
-        use_bytes(os.path.join(at, "filling"))
-        self.refused(os.path.join(at, "filling"))
+        self.use_up(os.path.join(at, "filling"), use_names, use_bytes)
         os.rename("/mnt/data/t0", "/mnt/trash/t0")
         self.assertEqual(c.signal("JobFinished").body[2], "done")
         self.assertEqual(os.listdir("/mnt/trash"), [])
@@ -201,9 +202,7 @@ class NoRoom(Room):
         self.daemon.configure("policies: {p: {path: %s, match: 'f*', min-free: 100%%, max-delete: 100%%}}\n"
                               % self.data)
         write(os.path.join(state, "policy-clock"), "")
-        use_bytes(os.path.join(at, "filling"))
-        use_names(os.path.join(at, "filling"))
-        self.refused(os.path.join(at, "filling"))
+        self.use_up(os.path.join(at, "filling"), use_bytes, use_names)
         p = Proc([scratch.binary, "policy", "run", "p", "--state-directory=" + state,
                   "--configuration-directory=" + os.path.join(self.daemon.dir, "conf"),
                   "--runtime-directory=" + os.path.dirname(self.daemon.socket)], "/").finish()
