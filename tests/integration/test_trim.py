@@ -34,7 +34,7 @@ FSCK = {"ext": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n"), "btrfs": ("btrfs"
 ALL = tuple(MKFS)
 DISKS = ("ext4", "xfs", "btrfs")
 PROCESS = "reclaim-trim"
-SIZE = 600 * MIB
+SIZE, SMALL = 600 * MIB, 300 * MIB
 # What a filesystem writes meanwhile, and devices round off.
 LITTLE = 4 * MIB
 
@@ -283,7 +283,7 @@ class Whole(TrimCase):
 class BesideForeground(TrimCase):
     @each(DISKS + ("ext4-1k",))
     def test_it_trims_the_same_in_small_steps_beside_foreground_io(self, kind):
-        ours = self.disk(kind)
+        ours = self.disk(kind, size=SMALL)
         mapped, before = holes(ours.image), sums(ours.mount().dir)
         with Foreground(os.path.join(ours.dir, "file")):
             done = self.trim("--json", "--log-level=debug", ours.dir)
@@ -304,7 +304,7 @@ class BesideForeground(TrimCase):
 
     @each(("ext4", "ext4-1k"))
     def test_ext4_knows_what_was_trimmed_in_small_steps(self, kind):
-        d = self.disk(kind).mount()
+        d = self.disk(kind, size=SMALL).mount()
         with Foreground(os.path.join(d.dir, "file")):
             # Of a file, so that there is no canary, which frees its blocks in the end.
             done = self.trim("--log-level=debug", os.path.join(d.dir, "f1"))
@@ -411,7 +411,7 @@ class Interrupted(TrimCase):
 
 class Given(TrimCase):
     def small(self, kind="ext4", **kw):
-        return self.disk(kind, size=300 * MIB, **kw)
+        return self.disk(kind, size=SMALL, **kw)
 
     def test_each_filesystem_once(self):
         d = self.small().mount()
@@ -562,7 +562,7 @@ class Given(TrimCase):
 
 class Rights(TrimCase):
     def test_only_root_may(self):
-        d = self.disk("ext4", size=300 * MIB).mount()
+        d = self.disk("ext4", size=SMALL).mount()
         os.chmod(d.top, 0o755)
         os.chmod(scratch.dir, 0o755)
         r = self.trim(d.dir, status=4, user=fixture.USER)
@@ -579,7 +579,7 @@ class Rights(TrimCase):
         """I1: what it has, it has for reading, and one capability."""
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")
-        d = self.disk(kind, size=300 * MIB).mount()
+        d = self.disk(kind, size=SMALL).mount()
         trace = os.path.join(scratch.dir, "calls")
         self.trim("--latency=off", d.dir, wrapper=["strace", "-f", "-qq", "-o", trace],
                   env={"ASAN_OPTIONS": "detect_leaks=0"})

@@ -381,7 +381,8 @@ class Service(unittest.TestCase):
             configure("")
             command("systemctl", "start", "reclaimd")
             command("reclaimctl", "wait", *map(str, jobs))
-        self.assertEqual({job_property(job, "State") for job in jobs}, {"done"})
+        shown = json.loads(command("reclaimctl", "show", "--json=short", *map(str, jobs)))
+        self.assertEqual({job["id"]: job["state"] for job in shown}, dict.fromkeys(jobs, "done"))
 
     def test_journal(self):
         path = "/backups/said"
