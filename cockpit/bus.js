@@ -5,11 +5,10 @@
  *
  * Opening the page starts the daemon, as Cockpit asks the bus for its name. While the name has no owner
  * after that nothing is asked: the bus would start a daemon that was stopped on purpose. */
-import { _, bytesOf, cockpit, decode, encode, line, objectName } from "./format.js";
+import { _, bytesOf, cockpit, encode, line, objectName } from "./format.js";
 
-const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", MANAGER = NAME + ".Manager", JOB = NAME + ".Job";
-const DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
-const AT_ONCE = 2000; /* jobs in an answer; the first are drawn meanwhile */
+const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
+const AT_ONCE = 500; /* jobs in an answer, which has room for their paths; the first are drawn meanwhile */
 const DRAW_MSEC = 250;
 /* For files and units, which polkit cannot allow. */
 export const AS_ROOT = { superuser: "require", err: "message" };
@@ -19,32 +18,25 @@ export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: 
 	failed: {} }; /* what of these could not be read, and why */
 const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
-/* For a question: what is submitted has them. */
 export const rights = () => isAdmin() ? _("It is deleted with the rights of root.") : _("It is deleted with your rights.");
 
-let client = null, generation = 0, history = false, reading = 0, news = new Set();
+let client = null, history = null, reading = 0, news = new Set();
 
-/* ---- drawing ---- */
-
-export const on = { draw() {}, jobs() {} };
+export const on = { draw() {}, read() {} };
 let drawn = 0, timer = 0;
 
 export function changed() {
 	timer = timer || setTimeout(() => {
 		timer = 0;
-		if (document.hidden)
-			return;
 		drawn = performance.now();
 		on.draw();
 	}, Math.max(0, drawn + DRAW_MSEC - performance.now()));
 }
 
-document.addEventListener("visibilitychange", changed);
+cockpit.addEventListener("visibilitychange", changed);
 permission.addEventListener("changed", changed);
-/* Whether something that was asked for is still to come. */
+setInterval(changed, 1000); /* For what counts down. Nothing is asked for it. */
 export const isBusy = () => daemon.phase === "connecting" || reading > 0 || (daemon.phase === "ready" && !daemon.listed);
-
-/* ---- calls: none is made twice ---- */
 
 const LOST = _("The connection ended before the answer. Whether it was done is not known: look before you try again.");
 const REFUSED = _("Not allowed without administrative access.");
@@ -61,7 +53,6 @@ const KNOWN = {
 	terminated: LOST,
 };
 
-/* What is wrong, for a person. */
 export function words(e) {
 	const known = KNOWN[e.name] || KNOWN[e.problem], why = line(e.message || e.name || e.problem || e);
 	return known === REFUSED && e.message ? known + " (" + why + ")" : known || why;
@@ -69,27 +60,25 @@ export function words(e) {
 
 export const isThere = () => daemon.phase === "ready" || daemon.phase === "connecting";
 
-const call = (path, iface, method, type = "", args = [], timeout = 60000) => isThere()
-	? client.call(path, iface, method, args, { type, timeout })
+/* The first of what is answered. */
+const call = (object, iface, method, type = "", args = [], timeout = 60000) => isThere()
+	? client.call(ROOT + object, iface, method, args, { type, timeout }).then(answer => answer[0])
 	: Promise.reject(new Error(_("reclaimd does not run. Nothing was done.")));
 
-export const manager = (method, type, args, timeout) => call(ROOT, MANAGER, method, type, args, timeout);
-export const problems = id => call(ROOT + "/job/" + id, JOB, "GetProblems", "tu", [0, 100]).then(r => r[0]);
-export const policyCall = (name, method) => call(ROOT + "/policy/" + objectName(name), NAME + ".Policy", method, "", [], 600000)
-	.then(r => r[0]);
-const properties = (path, iface) => call(path, PROPERTIES, "GetAll", "s", [iface])
-	.then(r => Object.fromEntries(Object.entries(r[0]).map(([k, v]) => [k, v.v])));
-export const jobProperties = id => properties(ROOT + "/job/" + id, JOB);
+export const manager = (method, type, args, timeout) => call("", NAME + ".Manager", method, type, args, timeout);
+export const problems = id => call("/job/" + id, NAME + ".Job", "GetProblems", "tu", [0, 100]);
+export const policyCall = (name, method) => call("/policy/" + objectName(name), NAME + ".Policy", method, "", [], 600000);
+const properties = async (object, kind) => Object.fromEntries(Object.entries(await call(object, PROPERTIES, "GetAll", "s",
+	[NAME + kind])).map(([name, variant]) => [name, variant.v]));
+export const jobProperties = id => properties("/job/" + id, ".Job");
 
 /* What a program prints, which has failed if that is nothing. The path goes behind the last word by printf(1): words
  * have to be UTF-8 here, and paths need not be. */
 export function program(argv, path = "") {
 	const octal = path.replace(/[^\w/.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
-	return cockpit.spawn(["sh", "-c", 'p=$(printf "%b." "$1"); p=${p%.}; shift; exec "$@$p"', "sh", octal, ...argv],
+	return cockpit.script('p=$(printf "%b." "$1"); p=${p%.}; shift; exec "$@$p"', [octal, ...argv],
 		{ superuser: "try", err: "message" }).then(null, (e, said) => said?.trim() && said.trim() !== "[]" ? said : Promise.reject(e));
 }
-
-/* ---- jobs ---- */
 
 export const isFinished = j => ["done", "partial", "failed", "cancelled", "restored"].includes(j.state);
 export const isBad = j => j.state === "partial" || j.state === "failed";
@@ -98,50 +87,32 @@ const named = names => values => Object.fromEntries(names.split(" ").map((n, i) 
 	[n, n === "path" ? bytesOf(values[i]) : values[i]]));
 const jobOfLine = named("id state uid origin priority path entries entriesDone bytes bytesDone errors created heldUntil " +
 	"finished started kind rate expectedEnd deadline message names");
-const numberJob = named("id uid entries entriesDone bytes bytesDone errors created heldUntil finished started rate " +
-	"expectedEnd deadline names"), textJob = named("state origin priority rawPath kind message");
-
-function jobsOfPacked(numbers, texts) {
-	const t = bytesOf(texts).split("\0"), n = Math.floor(t.length / 6);
-	const width = numbers.length / n; /* an older daemon has fewer numbers of each job */
-	return Array.from({ length: n }, (x, i) => {
-		const j = textJob(t.slice(6 * i, 6 * i + 6));
-		return { ...numberJob(numbers.slice(width * i, width * (i + 1))), ...j, path: j.rawPath, origin: decode(j.origin),
-			message: decode(j.message || "") };
-	});
-}
 
 /* What is sent meanwhile is newer than the answer. */
 export async function listJobs(filter) {
-	const mine = generation;
-	for (let since = 0; ;) {
-		const [numbers, texts] = await manager("ListJobsPacked", "a{sv}", [{ ...filter, limit: cockpit.variant("u", AT_ONCE),
+	let since = 0, lines;
+	do {
+		lines = await manager("ListJobs", "a{sv}", [{ ...filter, limit: cockpit.variant("u", AT_ONCE),
 			"since-id": cockpit.variant("t", since) }]);
-		const found = mine === generation ? jobsOfPacked(numbers, texts) : [];
-		for (const j of found)
+		for (const j of lines.map(jobOfLine))
 			if (!news.has(j.id))
 				daemon.jobs.set(j.id, j);
+		since = lines.at(-1)?.[0] + 1;
 		changed();
-		if (found.length < AT_ONCE && texts.length < 2.7e6)
-			return;
-		since = found[found.length - 1].id + 1;
-	}
+	} while (lines.length === AT_ONCE);
 }
 
-export async function listHistory() {
-	if (history || daemon.phase !== "ready")
-		return;
-	history = true;
-	await listJobs({ finished: cockpit.variant("b", true) }).catch(e => console.debug(words(e)));
+export function listHistory() {
+	if (!history && daemon.phase === "ready")
+		history = listJobs({ finished: cockpit.variant("b", true) }).catch(e => console.debug(words(e)));
 }
 
 function jobsChanged(path, iface, signal, args) {
-	const found = args[0].map(jobOfLine);
-	for (const j of found) {
+	for (const j of args[0].map(jobOfLine)) {
 		news.add(j.id);
 		daemon.jobs.set(j.id, j);
 	}
-	on.jobs(found);
+	on.read();
 	changed();
 }
 
@@ -166,7 +137,7 @@ export function reader(msec, of, read) {
 }
 
 const lister = (msec, to, method, names) => reader(msec, to, async () => {
-	daemon[to] = (await manager(method))[0].map(named(names));
+	daemon[to] = (await manager(method)).map(named(names));
 });
 export const readDevices = lister(3000, "devices", "ListDevices", "name mode observed target sync cost entriesRate rate owed");
 export const readLatencies = lister(20000, "latencies", "ListLatencies", "name of deleting begin count half most");
@@ -178,27 +149,22 @@ export const readPolicies = lister(3000, "policies", "ListPolicies", "name path 
 	"running job next last result lastJob refused excess why success oldestKept");
 const readSpools = lister(10000, "spools", "ListSpools", "path state message settle undo waiting");
 export const readProperties = reader(1000, "properties", async () => {
-	daemon.properties = await properties(ROOT, MANAGER);
+	daemon.properties = await properties("", ".Manager");
 });
+
+const deeper = (a, b) => b.target.length - a.target.length;
 
 /* Local filesystems, each once, those that are deeper before, and by what key the daemon knows the devices of each. */
 export const readFilesystems = reader(10000, "filesystems", async () => {
-	const each = new Map();
-	for (const f of JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
-		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
-		const known = each.get(f["maj:min"]);
-		/* A directory that is mounted a second time is no filesystem; a subvolume is one here. */
-		const isWhole = f.fstype === "btrfs" || f.fsroot === "/";
-		if (f.size > 0 && isWhole && (!known || f.target.length < known.target.length))
-			each.set(f["maj:min"], f);
-	}
-	const found = [...each.values()].sort((a, b) => b.target.length - a.target.length).slice(0, 64);
+	const mounts = JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
+		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems;
+	/* A directory that is mounted a second time is no filesystem; a subvolume is one here. */
+	const whole = mounts.filter(f => f.size > 0 && (f.fstype === "btrfs" || f.fsroot === "/")).sort(deeper);
+	const found = [...new Map(whole.map(f => [f["maj:min"], f])).values()].sort(deeper);
 	const keys = JSON.parse(await program(["reclaimctl", "devices", "--json", "--interval=0", "--", ...found.map(f => f.target)]));
 	daemon.filesystems = found.map(f => ({ ...keys.find(k => k.path === f.target), ...f,
 		prefix: encode(f.target).replace(/\/?$/, "/") }));
 });
-
-/* ---- the connection ---- */
 
 function enter(phase, problem = "") {
 	Object.assign(daemon, { phase, problem });
@@ -213,24 +179,23 @@ function older(e) {
 }
 
 async function begin() {
-	const mine = ++generation;
 	news = new Set();
+	history = null;
 	Object.assign(daemon, { jobs: new Map(), listed: false, failed: {} });
-	history = false;
 	enter("connecting");
 	try {
 		await manager("Subscribe").catch(older);
-		daemon.properties = await properties(ROOT, MANAGER);
-		if (mine !== generation)
+		daemon.properties = await properties("", ".Manager");
+		if (!isThere())
 			return;
 		enter("ready");
-		for (const read of [readPolicies, readMarks, readDevices, readLatencies, readSpools, readFilesystems])
+		for (const read of [readPolicies, readMarks, readDevices, readLatencies, readSpools, readFilesystems, on.read])
 			read();
 		await listJobs({}).then(() => listJobs({ states: cockpit.variant("as", ["partial", "failed"]) })).catch(older);
-		daemon.listed = mine === generation;
+		daemon.listed = true;
 		changed();
 	} catch (e) {
-		if (mine === generation)
+		if (isThere()) /* else that has been said */
 			enter("closed", words(e));
 	}
 }
@@ -240,7 +205,6 @@ export function connect() {
 	client = cockpit.dbus(NAME, { bus: "system", superuser: "try" });
 	enter("connecting");
 	client.addEventListener("owner", (event, owner) => {
-		generation++;
 		if (open && owner)
 			begin();
 		else if (open) /* This may come behind the end of the channel. */
@@ -248,10 +212,9 @@ export function connect() {
 	});
 	client.addEventListener("close", (event, options) => {
 		open = false;
-		generation++;
 		enter("closed", words(options));
 	});
-	client.subscribe({ path: ROOT, interface: MANAGER, member: "JobsChanged" }, jobsChanged);
+	client.subscribe({ path: ROOT, member: "JobsChanged" }, jobsChanged);
 	client.subscribe({ path: ROOT, interface: PROPERTIES, member: "PropertiesChanged" },
 		() => [readProperties, readPolicies, readMarks, readSpools].forEach(read => read()));
 }
@@ -259,8 +222,6 @@ export function connect() {
 /* The channel ends where the daemon cannot be started; the bus says when it is there after all. */
 cockpit.dbus(DBUS, { bus: "system" }).subscribe({ interface: DBUS, path: "/org/freedesktop/DBus", member: "NameOwnerChanged",
 	arg0: NAME }, (path, iface, signal, args) => args[2] && daemon.phase === "closed" && connect());
-
-/* ---- who is who ---- */
 
 const users = new Map();
 export const user = uid => users.get(uid) || String(uid);

@@ -5,19 +5,17 @@ import { _, show } from "./format.js";
 
 export const real = kids => kids.flat(9).filter(k => k || k === 0);
 
-/* h("a.class", { href: "#/", onclick: f }, "text", element, [more]) */
+/* h("a.class", { href: "#/", onclick: f }, "text", element, [more]): texts are attributes, all else are properties. */
 export function h(name, ...kids) {
 	const [tag, ...classes] = name.split("."), isSvg = tag === "svg" || tag === "path";
 	const e = document.createElementNS(isSvg ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml", tag);
 	e.classList.add(...classes);
 	if (kids[0]?.constructor === Object)
 		for (const [key, value] of Object.entries(kids.shift()))
-			if (key.startsWith("on"))
-				e.addEventListener(key.slice(2), value);
-			else if (key in e && !isSvg && key !== "list")
-				e[key] = value;
-			else
+			if (typeof value === "string")
 				e.setAttribute(key, value);
+			else
+				e[key] = value;
 	e.append(...real(kids));
 	return e;
 }
@@ -26,31 +24,51 @@ export const path = bytes => h("span.path", show(bytes));
 export const state = (word, name) => h("span.state", { "data-state": word }, name || word);
 export const link = (to, ...kids) => h("a", { href: "#/" + to }, ...kids);
 export const jobLink = id => link("jobs/" + id, _("Job $0", id));
+export const field = (label, control) => h("label", label, " ", control);
+export const card = (name, ...kids) => h("section.card", { "aria-label": name }, h("h2", name), kids);
 
-/* Writes only what is different, so that nothing is drawn or read out anew. */
-export function text(e, value) {
-	if (e.textContent !== value)
-		e.textContent = value;
+/* Writes only what is different, so that nothing is drawn or read out anew; and nothing under a person's hands. What is
+ * pressed again may be what it was before: it has to look up what it is about. */
+export function fill(e, ...kids) {
+	const old = [...e.childNodes], made = [...h("div", kids).childNodes], had = e.contains(document.activeElement);
+	if (e.querySelector("input:focus, select:focus"))
+		return;
+	made.forEach((kid, i) => {
+		kid.made = kid.outerHTML ?? kid.data;
+		if (!old[i])
+			e.append(kid);
+		else if (old[i].made !== kid.made)
+			old[i].replaceWith(kid);
+	});
+	old.slice(made.length).forEach(kid => kid.remove());
+	if (had && !e.contains(document.activeElement))
+		e.querySelector("a, button")?.focus();
 }
 
-/* The same for elements, which `key` tells apart. */
-export function fill(e, key, make) {
-	const of = JSON.stringify(key);
-	if (e.of !== of)
-		e.replaceChildren(...real([make()]));
-	e.of = of;
+/* Keeps in `place` an element for each key, in this order. */
+export function keep(place, keys, make) {
+	const had = place.kept || new Map();
+	place.kept = new Map(keys.map(key => [key, had.get(key) || make(key)]));
+	for (const [key, e] of had)
+		if (!place.kept.has(key))
+			e.remove();
+	let at = place.firstChild;
+	for (const e of place.kept.values())
+		if (e === at)
+			at = at.nextSibling;
+		else
+			place.insertBefore(e, at);
+	return place.kept;
 }
 
-/* Why something could not be read, in its place; else what make() says. */
-export const known = (of, make) => daemon.failed[of] ? h("p.bad", daemon.failed[of]) : make();
+export const known = (of, kids) => daemon.failed[of] ? h("p.bad", daemon.failed[of]) : kids;
 
-/* Where it is said what became of an action. */
 export const said = () => h("div", { "data-said": "", role: "status" });
 
 export function say(place, kind, what = "") {
 	place.className = kind;
 	place.role = kind === "bad" ? "alert" : "status";
-	place.replaceChildren(...[what].flat());
+	place.replaceChildren(...real([what]));
 }
 
 /* Does what a control is for, once, and says what became of it in the nearest place for that. */
@@ -86,59 +104,41 @@ export function ask(title, what, verb, kind = "danger") {
 	});
 }
 
-/* Names and values; a pair without a value is left out. */
 export const facts = pairs => h("dl", pairs.filter(p => p[1] && p[1].length !== 0)
 	.map(([name, ...value]) => h("div", h("dt", name), h("dd", value))));
 
 export const list = lines => lines?.length ? h("ul", lines.map(l => h("li", l))) : null;
 
-export const table = (caption, head, rows) => h("table", h("caption", caption),
-	h("thead", h("tr", head.map(c => h("th", { scope: "col" }, c)))),
-	h("tbody", rows.map(r => h("tr", r.map((c, i) => h("td", { "data-name": head[i] }, c))))));
-
-export const choice = (label, options, value, onchange = () => {}) => h("label", label, " ",
-	h("select", { onchange }, Object.entries(options).map(([v, name]) => h("option", { value: v, selected: v === value }, name))));
+export const choice = (label, options, value, onchange) => field(label, h("select", { onchange },
+	Object.entries(options).map(([v, name]) => h("option", { value: v, defaultSelected: v === value }, name))));
 
 const MORE = 8; /* rows beyond those that are seen, so that Tab finds them */
 
-/* A table of any length: only rows that are seen are made, all of one height. make(item, row) returns the cells, each an
- * element or a list; update(row, item) writes what may have changed. */
-export function rowTable(label, head, make, update = () => {}) {
+/* A table of any length: only rows that are seen are made, all of one height. cells(item, row) has an element, a text or a
+ * list for each. */
+export function rowTable(label, head, cells) {
 	const space = h("div.space", { role: "presentation" });
 	const scroller = h("div.scroller", { role: "rowgroup", tabIndex: 0, "aria-label": label, onscroll: () => {
 		frame = frame || requestAnimationFrame(draw);
 	} }, space);
 	const element = h("div.rows", { role: "table", "aria-label": label }, h("div", { role: "rowgroup" },
 		h("div.head", { role: "row" }, head.map(c => h("span", { role: "columnheader" }, c)))), scroller);
-	let items = [], made = new Map(), frame = 0;
+	let items = [], frame = 0;
 
-	function add(item) {
-		const row = h("div.item", { role: "row" });
-		row.append(...make(item, row).map((kids, i) => h("span.c" + i, { role: "cell" }, kids)));
-		return row;
-	}
-
-	function draw() {
-		const height = space.offsetHeight / items.length || 1, { scrollTop, clientHeight } = scroller, seen = new Map();
+	function draw(isScrolled) {
+		const height = space.offsetHeight / items.length || 1, { scrollTop, clientHeight } = scroller;
 		const first = Math.max(0, Math.floor(scrollTop / height) - MORE);
+		const seen = items.slice(first, Math.ceil((scrollTop + clientHeight) / height) + MORE);
+		const rows = keep(space, seen.map(item => item.id), () =>
+			h("div.item", { role: "row" }, head.map((c, i) => h("span.c" + i, { role: "cell" }))));
 		frame = 0;
-		items.slice(first, Math.ceil((scrollTop + clientHeight) / height) + MORE).forEach((item, i) => {
-			const row = made.get(item.id) || add(item);
+		seen.forEach((item, i) => {
+			const row = rows.get(item.id);
 			row.style.setProperty("--n", first + i);
 			row.ariaRowIndex = first + i + 2;
-			update(row, item);
-			seen.set(item.id, row);
+			if (!isScrolled || !row.textContent)
+				cells(item, row).forEach((kids, n) => fill(row.children[n], kids));
 		});
-		for (const [id, row] of made)
-			if (!seen.has(id))
-				row.remove();
-		made = seen;
-		let at = space.firstChild;
-		for (const row of seen.values())
-			if (row === at)
-				at = at.nextSibling;
-			else
-				space.insertBefore(row, at);
 	}
 
 	new ResizeObserver(draw).observe(scroller);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Overview: what is wrong, each filesystem, and the switch for everything. Devices: how each behaves, and its trims. */
 import * as bus from "./bus.js";
-import { ask, button, facts, fill, h, jobLink, known, link, said, state, table, text } from "./dom.js";
+import { ask, button, card, facts, fill, h, jobLink, known, link, said, state } from "./dom.js";
 import { _, bytesOf, count, decode, dots, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
 import { MODES, pacingWindow, STATES } from "./jobs.js";
 
 const { daemon } = bus;
 
-/* What an administrator has to know: the words, and where to look. */
 export function troubles() {
 	const p = daemon.properties, bad = [...daemon.jobs.values()].filter(bus.isBad).length;
 	return [
@@ -25,29 +24,14 @@ export function troubles() {
 /* Deeper mount points come before those that they are in. */
 const filesystemOf = path => daemon.filesystems.find(f => (path + "/").startsWith(f.prefix));
 
-/* What jobs hold back on each filesystem. */
-function amounts() {
-	const sums = new Map(daemon.filesystems.map(f => [f, { held: [0, 0, 0], queued: [0, 0, 0] }]));
-	for (const j of daemon.jobs.values()) {
-		const counts = !bus.isFinished(j) && j.kind !== "trim" && sums.get(filesystemOf(j.path));
-		const sum = counts && counts[j.state === "held" ? "held" : "queued"];
-		if (sum) {
-			sum[0]++;
-			sum[1] += Math.max(0, j.bytes - j.bytesDone);
-			sum[2] += !j.bytes;
-		}
-	}
-	const busy = s => s.held[0] + s.queued[0] > 0;
-	return [...sums].reverse().sort(([, a], [, b]) => busy(b) - busy(a));
+/* What jobs hold back. What a caller has counted is not more than there is. */
+function amount(of, used) {
+	const bytes = of.reduce((sum, j) => sum + Math.max(0, j.bytes - j.bytesDone), 0), all = size(Math.min(bytes, used));
+	const unknown = of.filter(j => !j.bytes).length;
+	return of.length && jobs(of.length) + ", " + (!unknown ? all : bytes ? _("at least $0 (not counted: $1)", all, count(unknown))
+		: _("not counted yet"));
 }
 
-/* What a caller has counted is not more than there is. */
-function amount([n, bytes, unknown], used) {
-	const all = size(Math.min(bytes, used));
-	return n && jobs(n) + ", " + (!unknown ? all : bytes ? _("at least $0 (not counted: $1)", all, count(unknown)) : _("not counted yet"));
-}
-
-/* The watermarks of policies, and what else is watched there. */
 function marks(f) {
 	const words = s => s.share === null ? size(s.bytes) : Math.round(1000 * s.share) / 10 + " %";
 	return daemon.policies.filter(p => filesystemOf(p.path) === f).map(p => [p, daemon.marks.find(m => m.name === p.name)?.min_free])
@@ -55,58 +39,40 @@ function marks(f) {
 			m && _(": below $0 free, until $1 are", words(m.below), words(m.until))));
 }
 
-function card([f, sum]) {
+function filesystemCard(f, open) {
 	const name = line(f.target);
-	return h("section.card", { "aria-label": name }, h("h2.path", name),
-		h("meter", { max: f.size, high: f.size * 0.9, value: f.used, "aria-label": _("Used of $0", name) }), facts([
-			[_("Used"), share(size(f.used), size(f.size))],
-			[_("Free"), size(f.avail)],
-			[_("Held for undo"), amount(sum.held, f.used)],
-			[_("Queued or running"), amount(sum.queued, f.used)],
-			[_("Owed"), daemon.devices.filter(d => d.name === f.key && d.owed).map(d => size(d.owed))],
-			[_("Watermarks"), marks(f)],
-			[_("Device"), line(f.fstype + ", " + f.source)],
-		]));
+	return card(name, h("meter", { max: f.size, high: f.size * 0.9, value: f.used, "aria-label": _("Used of $0", name) }), facts([
+		[_("Used"), share(size(f.used), size(f.size))],
+		[_("Free"), size(f.avail)],
+		[_("Held for undo"), amount(open.filter(j => j.state === "held"), f.used)],
+		[_("Queued or running"), amount(open.filter(j => j.state !== "held"), f.used)],
+		[_("Owed"), daemon.devices.filter(d => d.name === f.key && d.owed).map(d => size(d.owed))],
+		[_("Watermarks"), marks(f)],
+		[_("Device"), line(f.fstype + ", " + f.source)],
+	]));
 }
 
 export function overviewPart() {
-	const [wrong, state, cards, latency] = [h("div", { role: "status" }), h("p"), h("div.cards"), h("div")];
-	const pause = button(_("Pause everything"), () => bus.manager("PauseAll")
-		.then(() => _("Nothing at all is deleted until it is resumed, also after a restart.")));
-	const resume = button(_("Resume everything"), () => bus.manager("ResumeAll").then(() => _("Everything goes on.")),
-		{ className: "main" });
+	const [wrong, everything, each, latency] = [h("div", { role: "status" }), h("p.row"), h("div.cards"), h("div")];
 	return {
-		element: h("div", wrong, h("p.row", state, pause, resume), said(), cards, latency),
-		open() {
-			bus.readFilesystems();
-			bus.readLatencies();
-			bus.readProperties();
-		},
-		onJobs() {
-			bus.readFilesystems();
-			bus.readLatencies();
-			bus.readDevices();
-		},
+		element: h("div", wrong, everything, said(), each, latency),
+		reads: [bus.readFilesystems, bus.readLatencies, bus.readProperties, bus.readDevices],
 		draw() {
-			const p = daemon.properties, list = troubles(), states = {}, of = amounts();
-			for (const j of daemon.jobs.values())
-				if (!bus.isFinished(j))
-					states[j.state] = (states[j.state] || 0) + 1;
-			fill(wrong, list, () => list.map(([words, to]) => h("p.banner", words, " ", to && link(to, _("Look")))));
-			text(state, dots(p.Paused && _("Everything pauses"), pacingWindow(), _("Jobs: $0", Object.entries(states)
-				.map(([s, n]) => count(n) + " " + STATES[s]).join(", ") || _("none"))));
-			pause.hidden = p.Paused;
-			resume.hidden = !p.Paused;
-			fill(cards, [of, daemon.devices, daemon.policies, daemon.marks, daemon.failed], () => known("filesystems", () => of.map(card)));
+			const { Paused } = daemon.properties, open = [...daemon.jobs.values()].filter(j => !bus.isFinished(j));
+			const states = Object.entries(Object.groupBy(open, j => j.state)).map(([s, of]) => count(of.length) + " " + STATES[s]);
+			const on = Map.groupBy(open.filter(j => j.kind !== "trim"), j => filesystemOf(j.path));
+			fill(wrong, troubles().map(([words, to]) => h("p.banner", words, " ", to && link(to, _("Look")))));
+			fill(everything, h("span", dots(Paused && _("Everything pauses"), pacingWindow(), _("Jobs: $0", states.join(", ") || _("none")))),
+			Paused ? button(_("Resume everything"), () => bus.manager("ResumeAll").then(() => _("Everything goes on.")), { class: "main" })
+				: button(_("Pause everything"), () => bus.manager("PauseAll")
+					.then(() => _("Nothing at all is deleted until it is resumed, also after a restart."))));
+			fill(each, known("filesystems", daemon.filesystems.map(f => filesystemCard(f, on.get(f) || [])).reverse()));
 			drawLatencies(latency);
 		},
 	};
 }
 
-/* ---- devices ---- */
-
-/* What a set of devices is called, and what is on it. */
-const deviceName = key => [h("b", line(key)), " ", daemon.filesystems.filter(f => f.key === key).map(f => line(f.target)).join(", ")];
+const deviceName = key => line(key) + " " + daemon.filesystems.filter(f => f.key === key).map(f => line(f.target)).join(", ");
 
 /* A minute is 1 wide, and the longest time 19 high: bars of the gaps, and marks while something was deleted. */
 function chart(of, key) {
@@ -118,65 +84,58 @@ function chart(of, key) {
 		return rows.length === 0 ? _("none") : least === largest ? least : _("$0 to $1", least, largest);
 	};
 	const legend = [_("In gaps: $0", words(gaps)), _("While deleting: $0", words(deleting))];
-	const draw = (rows, shape) => rows.map(l => "M" + (60 - (now - l.begin) / 6e7) + shape(20 - 19 * l.most / most)).join("");
-	return h("figure.card", h("figcaption", h("h3", deviceName(key), ": ", title),
+	const draw = (rows, shape) => rows.map(l => "M" + (60 - Math.round((now - l.begin) / 6e7)) + shape(20 - 19 * l.most / most)).join("");
+	return h("figure.card", h("figcaption", h("h3", deviceName(key) + ": " + title),
 		h("p.row", h("span", legend[0]), h("span.deleting", legend[1]))),
 	h("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-label": [title, ...legend].join(". ") },
 		h("path", { d: draw(gaps, y => ` 20V${y}h1V20z`) }), h("path.deleting", { d: draw(deleting, y => ` ${y - 0.5}h1v1h-1z`) })),
 	h("small.row", h("span", _("an hour ago")), h("span", _("height: $0", span(most))), h("span", _("now"))));
 }
 
-function charts() {
-	const keys = [...new Set(daemon.latencies.map(l => l.of + " " + l.name))].sort();
-	return keys.length === 0 ? h("p", _("Nothing was deleted beside other programs."))
-		: [h("p", _("Of each minute: 99 of 100 took no longer. Bars: in the gaps between deletions. Marks: while something was deleted.")),
-			h("div.cards", keys.map(k => chart(...k.split(" "))))];
-}
+const drawLatencies = place => fill(place, known("latencies", cards(_("What requests of other programs took in the last hour"),
+	_("Nothing was deleted beside other programs."),
+	[...new Set(daemon.latencies.map(l => l.of + " " + l.name))].sort().map(k => chart(...k.split(" "))))),
+daemon.latencies.length > 0 && h("p", _("Of each minute: 99 of 100 took no longer. Bars: in the gaps between deletions. " +
+	"Marks: while something was deleted.")));
 
-const drawLatencies = place => fill(place, [daemon.latencies, daemon.filesystems, daemon.failed], () => h("section",
-	h("h2", _("What requests of other programs took in the last hour")), known("latencies", charts)));
+const deviceCard = d => card(deviceName(d.name), facts([
+	[_("Pace"), state(d.mode, MODES[d.mode]?.[0]), " ", MODES[d.mode]?.[1], d.observed ? "" : " " + _("(it counts no requests)")],
+	[_("Deletes"), _("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate)))],
+	[_("Sync alone"), span(d.sync)],
+	[_("Step takes"), span(d.cost)],
+	[_("May take"), span(d.target)],
+	[_("Owed"), size(d.owed)],
+]));
 
-const deviceTable = () => daemon.devices.length === 0 ? h("p", _("Nothing is being deleted now."))
-	: table(_("Devices where something is being deleted"), [_("Device"), _("Pace"), _("Deletes"), _("Sync alone"), _("Step takes"),
-		_("May take"), _("Owed")], daemon.devices.map(d => [
-		deviceName(d.name),
-		[state(d.mode, MODES[d.mode]?.[0]), " ", MODES[d.mode]?.[1], d.observed ? "" : " " + _("(it counts no requests)")],
-		_("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate))), span(d.sync), span(d.cost), span(d.target),
-		size(d.owed)]));
-
-async function trim(f) {
-	await ask(_("Trim $0 now?", line(f.target)), [
+async function trim(target) {
+	await ask(_("Trim $0 now?", line(target)), [
 		_("Its devices are told that $0 are free. Nothing is deleted. In steps that spare other programs, it can take hours.",
-			size(f.avail))], _("Trim"), "main");
-	const [id] = await bus.manager("Trim", "aya{sv}", [btoa(encode(f.target)), {}]);
-	return jobLink(id);
+			size(daemon.filesystems.find(f => f.target === target)?.avail))], _("Trim"), "main");
+	return jobLink(await bus.manager("Trim", "aya{sv}", [btoa(encode(target)), {}]));
 }
 
-function trimTable() {
-	const totals = new Map((daemon.properties.TrimTotals || []).map(t => [decode(bytesOf(t[0])), t]));
-	const able = daemon.filesystems.filter(f => f.discard_setup?.possible);
-	return able.length === 0 ? h("p", _("No filesystem here is on a device that discards."))
-		: table(_("Trims"), [_("Filesystem"), _("Last"), _("Trimmed"), _("Longest step"), _("Discards"), _("Actions")], able.map(f => {
-			const [, bytes, step, last] = totals.get(f.target) || [];
-			return [line(f.target), moment(last), bytes ? size(bytes) : "–", step ? span(step) : "–",
-				line(f.discard_setup.mode || _("not known")),
-				button(_("Trim…"), () => trim(f), { "aria-label": _("Trim $0", line(f.target)) })];
-		}));
+function trimCard(f) {
+	const [, bytes, step, last] = daemon.properties.TrimTotals?.find(t => decode(bytesOf(t[0])) === f.target) || [], name = line(f.target);
+	return card(name, facts([
+		[_("Last trim"), moment(last)],
+		[_("Trimmed"), bytes && size(bytes)],
+		[_("Longest step"), step && span(step)],
+		[_("Discards"), line(f.discard_setup.mode || _("not known"))],
+	]), button(_("Trim…"), () => trim(f.target), { "aria-label": _("Trim $0", name) }));
 }
+
+const cards = (title, none, made) => [h("h2", title), made.length ? h("div.cards", made) : h("p", none)];
 
 export function devicesPart() {
 	const [now, trims, latency] = [h("div"), h("div"), h("div")];
-	const read = () => [bus.readDevices, bus.readLatencies, bus.readProperties].forEach(f => f());
 	return {
 		element: h("div", now, trims, said(), latency),
-		open() {
-			read();
-			bus.readFilesystems();
-		},
-		onJobs: read,
+		reads: [bus.readDevices, bus.readLatencies, bus.readProperties, bus.readFilesystems],
 		draw() {
-			fill(now, [daemon.devices, daemon.filesystems, daemon.failed], () => known("devices", deviceTable));
-			fill(trims, [daemon.filesystems, daemon.properties.TrimTotals], trimTable);
+			fill(now, known("devices", cards(_("Devices where something is being deleted"), _("Nothing is being deleted now."),
+				daemon.devices.map(deviceCard))));
+			fill(trims, cards(_("Trims"), _("No filesystem here is on a device that discards."),
+				daemon.filesystems.filter(f => f.discard_setup?.possible).map(trimCard)));
 			drawLatencies(latency);
 		},
 	};

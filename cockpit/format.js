@@ -32,18 +32,18 @@ export function span(usec) {
 	return parts.slice(first, first + 2).filter(p => p).join(" ");
 }
 
-/* How long until then; "" if that is over. */
 export const until = usec => usec > Date.now() * 1000 ? span(usec - Date.now() * 1000) : "";
 export const date = (usec, how) => new Date(usec / 1000).toLocaleString(language, how);
 export const moment = usec => usec ? date(usec, { dateStyle: "medium", timeStyle: "short" }) : _("never");
-/* Of an input of the type datetime-local; "" is 0. */
-export const usecOf = value => value ? new Date(value).getTime() * 1000 : 0;
+/* Of an input of the type datetime-local, whose form is nearly the Swedish one; "" is 0. */
+export const usecOf = value => Date.parse(value) * 1000 || 0;
+export const inputOf = usec => usec
+	? new Date(usec / 1000).toLocaleString("sv", { dateStyle: "short", timeStyle: "short" }).replace(" ", "T") : "";
 
-const DECEPTIVE = new RegExp("[\\0-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f" +
-	"\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}" +
-	"\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]", "u");
-/* What may be a character by its length; whether it is one the decoder says. */
-const CHARACTER = /[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[^]/g;
+/* What looks like nothing, or changes what is around it. */
+const DECEPTIVE = /[\p{Cc}\p{DI}\p{Zl}\p{Zp}\ufff9-\ufffb]/gu;
+/* What may be a character by its length, whether it is one the decoder says; and bytes that are none. */
+const UNPLAIN = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[^ -[\]-~]/g;
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const bytesOf = base64 => atob(base64 || "").replace(/\0$/, "");
@@ -54,16 +54,16 @@ const hex = c => c.charCodeAt(0).toString(16).padStart(2, "0");
 function character(bytes) {
 	try {
 		const c = decode(bytes, strict);
-		if (c !== "\\" && !DECEPTIVE.test(c))
+		if (c !== "\\" && c.search(DECEPTIVE) < 0)
 			return c;
 	} catch { /* It is not UTF-8. */ }
 	return bytes.replace(/[^]/g, b => ({ "\n": "\\n", "\t": "\\t", "\\": "\\\\" })[b] || "\\x" + hex(b));
 }
 
-export const show = bytes => /^[ -[\]-~]*$/.test(bytes) ? bytes : bytes.replace(CHARACTER, character);
+export const show = bytes => bytes.replace(UNPLAIN, character);
 
 /* For texts in which names have been escaped already: backslashes stay. */
-export const line = text => Array.from(String(text ?? ""), c => DECEPTIVE.test(c) ? show(encode(c)) : c).join("");
+export const line = text => String(text ?? "").replace(DECEPTIVE, c => show(encode(c)));
 
 /* The bytes of what a person has typed or copied; null if there is no such escape. */
 export function unescape(text) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The page: which part is shown, light or dark, and what stands above where there is no daemon. format.js, dom.js and
- * bus.js are for all parts. A part has element and draw(), and maybe open(path, options), close() and onJobs(jobs). */
+ * bus.js are for all parts. A part has element and draw(), and maybe open(path, options), and what it reads: when it is
+ * opened, and when jobs change. */
 import * as bus from "./bus.js";
 import { button, fill, h, link, said } from "./dom.js";
 import { devicesPart, overviewPart, troubles } from "./filesystems.js";
@@ -16,31 +17,30 @@ const WORDS = { connecting: _("Connecting to reclaimd…"), stopped: _("reclaimd
 const { daemon } = bus, made = {};
 const [nav, main, banner, part] = ["nav", "main", "#daemon", "#part"].map(s => document.querySelector(s));
 const links = Object.entries(PARTS).map(([to, [words]]) => link(to, words));
-const isDark = matchMedia("(prefers-color-scheme: dark)");
-let shown = null, notified = "null";
+let shown = null, notified = "";
 
 function setStyle(style = localStorage.getItem("shell:style")) {
-	document.documentElement.dataset.style = style === "dark" || (style !== "light" && isDark.matches) ? "dark" : "light";
+	document.documentElement.dataset.style = style;
 }
 
 function go() {
 	const { path, options } = cockpit.location, name = PARTS[path[0]] ? path[0] : "";
 	const next = made[name] = made[name] || PARTS[name][1]();
 	if (next !== shown) {
-		shown?.close?.();
 		part.replaceChildren(next.element);
 		for (const a of links)
 			a.ariaCurrent = a.hash === "#/" + name ? "page" : "false";
 	}
 	shown = next;
 	next.open?.(path.slice(1), options);
+	bus.on.read();
 	bus.changed();
 }
 
 /* Where there is no daemon: why, and how to start it. What was shown stays as it was. */
 function drawBanner() {
 	const { phase, problem } = daemon;
-	fill(banner, [phase, problem, bus.isAdmin()], () => WORDS[phase] && h("div.banner", h("p", WORDS[phase] + " " + line(problem)),
+	fill(banner, WORDS[phase] && h("div.banner", h("p", WORDS[phase] + " " + line(problem)),
 		!bus.isThere() && h("p.row", h("code", "systemctl start reclaimd"),
 			button(_("Start it"), () => cockpit.spawn(["systemctl", "start", "reclaimd"], bus.AS_ROOT), { disabled: !bus.isAdmin() }),
 			phase === "closed" && button(_("Connect again"), async () => bus.connect())),
@@ -48,26 +48,25 @@ function drawBanner() {
 	main.ariaBusy = bus.isBusy();
 }
 
-/* The sign beside the page's name in Cockpit's menu. */
 function notify() {
-	const [first] = daemon.phase === "ready" ? troubles() : [], status = first ? { type: "warning", title: first[0] } : null;
-	if (JSON.stringify(status) !== notified)
-		cockpit.transport.control("notify", { page_status: status });
-	notified = JSON.stringify(status);
+	const title = daemon.phase === "ready" && troubles()[0]?.[0] || "";
+	if (title !== notified)
+		cockpit.transport.control("notify", { page_status: title ? { type: "warning", title } : null });
+	notified = title;
 }
 
 window.addEventListener("storage", e => e.key === "shell:style" && setStyle());
 window.addEventListener("cockpit-style", e => setStyle(e.detail.style));
-isDark.addEventListener("change", () => setStyle());
 setStyle();
 cockpit.translate();
 nav.append(...links);
-bus.on.draw = () => {
-	drawBanner();
+Object.assign(bus.on, { draw() {
 	notify();
+	if (cockpit.hidden)
+		return;
+	drawBanner();
 	shown.draw();
-};
-bus.on.jobs = jobs => shown.onJobs?.(jobs);
+}, read: () => shown.reads?.forEach(read => read()) });
 cockpit.addEventListener("locationchanged", go);
 bus.connect();
 go();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Submit: a path, what deleting it would do, and only then the button that does it. */
 import * as bus from "./bus.js";
-import { act, ask, button, choice, facts, h, jobLink, list, said } from "./dom.js";
+import { act, ask, button, choice, facts, field, h, jobLink, list, said } from "./dom.js";
 import { _, cockpit, decode, encode, entries, line, pathOf, share, show, size, span, total, unescape, usecOf } from "./format.js";
-import { PRIORITIES } from "./jobs.js";
+import { PRIORITIES, undoWords } from "./jobs.js";
 
 const MOST = 300; /* names that are offered */
 const VERDICTS = { delete: _("All of it can be deleted."), partly: _("A part of it cannot be deleted, and stays."),
@@ -48,12 +48,12 @@ export function submitPart() {
 	const undo = choice(_("Restorable"), UNDO, ""), priority = choice(_("Priority"), PRIORITIES, "normal");
 	const deadline = h("input", { type: "datetime-local" });
 	const path = h("input", { list: "names", spellcheck: false, autocapitalize: "none", required: true, oninput: complete });
-	const look = h("button.main", _("Show the plan")), go = button(_("Delete…"), submit, { className: "danger", disabled: true });
+	const look = h("button.main", _("Show the plan")), go = button(_("Delete…"), submit, { class: "danger", disabled: true });
 	let plan = null, listed = "";
 
 	async function complete() {
 		const directory = path.value.slice(0, path.value.lastIndexOf("/") + 1), bytes = unescape(directory);
-		forget();
+		set(null);
 		if (!bytes?.startsWith("/") || directory === listed)
 			return;
 		listed = directory;
@@ -62,47 +62,41 @@ export function submitPart() {
 			names.replaceChildren(...found.map(n => h("option", { value: show(encode(n)) })));
 	}
 
-	function forget() {
-		plan = null;
-		go.disabled = true;
-		shown.replaceChildren();
+	function set(to) {
+		plan = to;
+		go.disabled = !["delete", "partly"].includes(plan?.verdict);
+		shown.replaceChildren(plan ? planView(plan) : "");
 	}
 
 	async function showPlan() {
 		const typed = path.value, bytes = pathOf(typed);
-		forget();
-		const [p] = JSON.parse(await bus.program(["timeout", "600", "reclaimctl", "plan", "--json", "--", ""], bytes));
-		if (typed !== path.value)
-			return;
-		plan = { p, bytes };
-		shown.replaceChildren(planView(p));
-		go.disabled = !["delete", "partly"].includes(p.verdict);
+		set(null);
+		const [found] = JSON.parse(await bus.program(["timeout", "600", "reclaimctl", "plan", "--json", "--", ""], bytes));
+		if (typed === path.value)
+			set({ ...found, path: bytes });
 	}
 
 	async function submit() {
-		const { p, bytes } = plan, usec = undo.control.value && parseInt(undo.control.value) * 1e6;
-		await ask(_("Delete $0?", show(bytes)), [what(p) + ". " + _("The name is gone at once."),
-			usec === "" ? _("How long it can be restored is what the configuration says.")
-				: usec === 0 ? _("It begins at once. What is gone cannot be restored.")
-				: _("It can be restored for $0, and takes space until then.", span(usec)),
-			bus.rights()], _("Delete"));
+		const p = plan, usec = undo.control.value && parseInt(undo.control.value) * 1e6;
+		await ask(_("Delete $0?", show(p.path)), [what(p) + ". " + _("The name is gone at once."),
+			usec === "" ? _("How long it can be restored is what the configuration says.") : undoWords(usec), bus.rights()], _("Delete"));
 		const options = { priority: cockpit.variant("s", priority.control.value), bytes: cockpit.variant("t", p.bytes) };
 		if (usec !== "")
 			options["undo-usec"] = cockpit.variant("t", usec);
 		if (deadline.value)
 			options["deadline-usec"] = cockpit.variant("t", usecOf(deadline.value));
-		const [id] = await bus.manager("Submit", "aaya{sv}", [[btoa(bytes)], options], 600000);
+		const id = await bus.manager("Submit", "aaya{sv}", [[btoa(p.path)], options], 600000);
 		path.value = "";
-		forget();
-		return [jobLink(id), ": " + show(bytes)];
+		set(null);
+		return [jobLink(id), ": " + show(p.path)];
 	}
 
 	return {
 		element: h("form", { onsubmit: e => {
 			e.preventDefault();
 			act(look, showPlan);
-		} }, h("p.row", h("label.wide", _("Path"), " ", path), names, look), said(), shown,
-		h("p.row", undo, priority, h("label", _("Done by"), " ", deadline), go)),
+		} }, h("p.row", h("label.row.wide", _("Path"), path), names, look), said(), shown,
+		h("p.row", undo, priority, field(_("Done by"), deadline), go)),
 		draw() {},
 	};
 }

@@ -509,8 +509,8 @@ class Actions(Case):
             tab.until("document.querySelector('main').innerText.includes('Partial or failed')")
             tab.press("document.querySelector('main a[href=\"#/jobs?show=bad\"]')")
             tab.press(f"{row(job)}?.querySelector('a')")
-            tab.until("document.querySelector('section table')?.innerText.includes('immutable')")
-            self.assertIn(f"{stuck}/kept/stays", tab.evaluate("document.querySelector('section table').innerText"))
+            tab.until("document.querySelector('section ul')?.innerText.includes('immutable')")
+            self.assertIn(f"{stuck}/kept/stays", tab.evaluate("document.querySelector('section ul').innerText"))
             self.assertEqual(size_faults(tab) + accessibility_faults(tab) + keyboard_faults(tab), [])
             tab.picture(f"partial-{person.user}")
             command("chattr", "-i", f"{stuck}/kept/stays")
@@ -532,7 +532,7 @@ class Actions(Case):
         job = int(tab.until(JOB_SAID))
         self.wait_state(job, "done")
         self.assertEqual(job_property(job, "Kind"), "trim")
-        tab.until("[...document.querySelectorAll('tr')].some(r => /^\\/backups(?!.*never).*iB/s.test(r.innerText))")
+        tab.until("[...document.querySelectorAll('section')].some(r => /^\\/backups(?!.*never).*iB/s.test(r.innerText))")
 
     def test_restore_elsewhere(self):
         """Into a directory, or under a new name; nothing is replaced, and what is refused stays held."""
@@ -912,9 +912,9 @@ class Daemon(Case):
         tab, shown = opened("jobs", *lists)
         self.assertNotIn(says, shown)
         tab.until(row(job))
-        tab, shown = opened("jobs", "Subscribe", "ListJobsPacked")
+        tab, shown = opened("jobs", "Subscribe", "ListJobs")
         self.assertIn(says, shown)
-        tab, shown = opened("policies", "Subscribe", "ListJobsPacked")
+        tab, shown = opened("policies", "Subscribe", "ListJobs")
         self.assertNotIn(says, shown)
         self.assertIn("dumps", shown)
         # An action: said in its place, too.
