@@ -165,8 +165,15 @@ const factsOf = (j, p) => facts([
 	[_("Began"), j.started && moment(j.started)],
 ]);
 
-function controlsOf(j) {
-	const deadline = h("input", { type: "datetime-local", value: inputOf(j.deadline) });
+/* The daemon reads no tree only to count it, as other programs would wait. A person can have it read. */
+async function measure(id, staging) {
+	const bytes = parseInt(await bus.program(["timeout", "600", "ionice", "-c3", "du", "-xsB1", "--", ""], staging));
+	Object.assign(daemon.jobs.get(id), { bytes });
+	return _("It takes $0.", size(bytes));
+}
+
+function controlsOf(j, p) {
+	const deadline = h("input", { type: "datetime-local", value: inputOf(j.deadline) }), staging = bytesOf(p.Staging);
 	return [buttons(j, ACTIONS),
 		isOpen(j) && choice(_("Priority"), PRIORITIES, j.priority, e =>
 			act(e.target, () => bus.manager("SetPriority", "ats", [[j.id], e.target.value]).then(() => _("Done.")))),
@@ -174,6 +181,7 @@ function controlsOf(j) {
 			await bus.manager("SetDeadline", "att", [[j.id], usecOf(deadline.value)]);
 			return deadline.value ? _("Done.") : _("It has no deadline.");
 		})),
+		canRestore(j) && !j.bytes && staging && button(_("Measure it"), () => measure(j.id, staging)),
 		button(_("Journal"), async () => cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
 }
 
@@ -197,7 +205,7 @@ function oneJob(id) {
 			const j = daemon.jobs.get(id);
 			if (p && j) {
 				fill(about, factsOf(j, p));
-				fill(controls, controlsOf(j));
+				fill(controls, controlsOf(j, p));
 			}
 			fill(problems, known("job" + id, found.length > 0 && problemList(found)));
 		},

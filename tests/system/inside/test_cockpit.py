@@ -307,7 +307,7 @@ class Parts(Case):
         self.assertEqual(len(set(found)), len(found))
 
     def test_sizes(self):
-        """Of trees, too, where they were counted; else it says that it does not know."""
+        """Of trees, too, where they were counted; else it says that it does not know, until a person has them measured."""
         if not os.path.exists(SOCKET):
             self.skipTest("there is no Varlink here, by which the size of a tree is said")
         self.addCleanup(shutil.rmtree, "/backups/tree", ignore_errors=True)
@@ -318,12 +318,20 @@ class Parts(Case):
 
         for said, shown in ((3 << 20, "1 job, 3.0 MiB"), (None, "1 job, not counted yet")):
             os.makedirs("/backups/tree/a")
+            command("fallocate", "-l", "2M", "/backups/tree/a/file")
             with Wire() as wire:
                 job = wire.call("Submit", paths=["/backups/tree"], undoUSec=HOUR_USEC,
                                 **({"bytes": said} if said else {}))["parameters"]["id"]
             tab = self.open(admin, "overview")
             until(lambda tab=tab: amount(tab))
             self.assertEqual(amount(tab), shown)
+            if not said:
+                tab.press("look.named('a', 'Jobs')")
+                tab.press(f"{row(job)}?.querySelector('a')")
+                tab.press(button("Measure it"))
+                tab.until("document.querySelector('main').innerText.includes('It takes 2.0 MiB')")
+                tab.press("look.named('a', 'Overview')")
+                tab.until("document.querySelector('section[aria-label=\"/backups\"]')?.innerText.includes('1 job, 2.0 MiB')")
             command("reclaimctl", "restore", str(job))
             shutil.rmtree("/backups/tree")
 
