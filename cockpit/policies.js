@@ -30,7 +30,7 @@ const effectOf = plan =>
 function calendar(all) {
 	const timed = all.filter(e => e.time_usec !== null).map(e => ({ date: new Date(e.time_usec / 1000), goes: e.fate === "delete" }));
 	const months = Map.groupBy(timed, ({ date }) => 12 * (date.getFullYear() - 1970) + date.getMonth());
-	return h("div.months", [...months].sort(([a], [b]) => b - a).slice(0, 12).map(([month, inMonth]) => {
+	return h("div.months", [...months].sort(([a], [b]) => b - a).map(([month, inMonth]) => {
 		const first = new Date(1970, month), found = Map.groupBy(inMonth, e => e.date.getDate());
 		const days = Array.from({ length: new Date(1970, month + 1, 0).getDate() }, (x, i) => {
 			const of = found.get(i + 1) || [], gone = of.filter(e => e.goes).length, kept = of.length - gone;
@@ -135,9 +135,10 @@ function editor(close) {
 		if (!await check())
 			throw new Error(_("It is not written: see above."));
 		const difference = await shell(DIFFERENCE, at.path).input(text), isTimed = /^[-+] *schedule/m.test(difference);
+		const effect = await plan().then(effectOf).catch(bus.words);
 		await ask(_("Write $0?", at.path), [at.tag === "-" && _("This is a new file."), h("pre", difference.split("\n").slice(2).map(l =>
 			h("span", { "data-sign": l.charAt(0) }, line(l.replace(/^@.*/, "…").replace(/^[-+ ]/, "$& ")) + "\n"))),
-		_("The daemon reads it at once, and the next run goes by it."),
+		_("The daemon reads it at once, and the next run goes by it."), effect,
 		isTimed && _("The service manager reads its units again, and starts or stops the timer of this policy.")], _("Write"), "main");
 		await cockpit.file(at.path, { superuser: "require" }).replace(text, at.tag);
 		if (at.owner)

@@ -674,8 +674,8 @@ class Actions(Case):
         tab.picture("editor")
         self.assertEqual(content(), LONG_POLICY)
         write("lust: 3}", "last: 5}\n    schedule: daily")
-        self.answer(tab, "Write", linked, "-     keep: {last: 3}", "+     keep: {last: 5}", "+     schedule: daily",
-                    "the timer of this policy")
+        self.answer(tab, "Write", linked, "As of now it deletes", "-     keep: {last: 3}", "+     keep: {last: 5}",
+                    "+     schedule: daily", "the timer of this policy")
         until(lambda: unit_property("ActiveState", "reclaimd-policy@dumps.timer") == "active")
         tab.until(f"!{area}")
         self.assertEqual(content(), LONG_POLICY.replace("last: 3}", "last: 5}\n    schedule: daily"))
@@ -733,8 +733,8 @@ class Actions(Case):
         tab.until(f"{card}.innerText.includes('Would be deleted now')")
         self.assertFalse(os.path.exists(path))
         tab.press(f"look.named('button', 'Write…', {card})")
-        self.answer(tab, "Write", path, "This is a new file.", "+   logs:", f'+     path: "{logs}"', "+     keep: {last: 7}",
-                    "+     schedule: daily", "the timer of this policy")
+        self.answer(tab, "Write", path, "This is a new file.", "deletes 1 entry, 0 B and keeps 7 entries, 0 B", "+   logs:",
+                    f'+     path: "{logs}"', "+     keep: {last: 7}", "+     schedule: daily", "the timer of this policy")
         until(lambda: unit_property("ActiveState", "reclaimd-policy@logs.timer") == "active")
         tab.until("document.querySelector('section[aria-label=logs]')")
         self.assertIn('"kept":{"entries":7,', command("reclaimctl", "policy", "plan", "--json=short", "logs"))
