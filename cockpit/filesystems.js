@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Overview: what is wrong, each filesystem, and the switch for everything. Devices: how each behaves, and its trims. */
 import * as bus from "./bus.js";
-import { ask, button, card, facts, fill, h, jobLink, known, link, said, state } from "./dom.js";
+import { ask, button, card, facts, fill, h, jobLink, known, link, list, said, state } from "./dom.js";
 import { _, bytesOf, count, decode, dots, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
 import { MODES, pacingWindow, STATES } from "./jobs.js";
 
@@ -98,14 +98,22 @@ const drawLatencies = place => fill(place, known("latencies", cards(_("What requ
 daemon.latencies.length > 0 && h("p", _("Of each minute: 99 of 100 took no longer. Bars: in the gaps between deletions. " +
 	"Marks: while something was deleted.")));
 
-const deviceCard = d => card(deviceName(d.name), facts([
-	[_("Pace"), state(d.mode, MODES[d.mode]?.[0]), " ", MODES[d.mode]?.[1], d.observed ? "" : " " + _("(it counts no requests)")],
-	[_("Deletes"), _("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate)))],
-	[_("Sync alone"), span(d.sync)],
-	[_("Step takes"), span(d.cost)],
-	[_("May take"), span(d.target)],
-	[_("Owed"), size(d.owed)],
-]));
+function deviceCard(key) {
+	const d = daemon.devices.find(x => x.name === key), devices = daemon.filesystems.find(f => f.key === key)?.devices || [];
+	const mean = r => r.count ? span(1000 * r.total_msec / r.count) : "–";
+	return card(deviceName(key), facts([
+		[_("On average since boot"), list(devices.filter(x => x.top && x.counts).map(x => _("$0 ($1): a read $2, a write $3", line(x.name),
+			x.rotating ? _("rotating") : _("solid state"), mean(x.boot.read), mean(x.boot.write))))],
+		...!d ? [[_("Pace"), _("nothing is being deleted")]] : [
+			[_("Pace"), state(d.mode, MODES[d.mode]?.[0]), " ", MODES[d.mode]?.[1], d.observed ? "" : " " + _("(it counts no requests)")],
+			[_("Deletes"), _("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate)))],
+			[_("Sync alone"), span(d.sync)],
+			[_("Step takes"), span(d.cost)],
+			[_("May take"), span(d.target)],
+			[_("Owed"), size(d.owed)],
+		],
+	]));
+}
 
 async function trim(target) {
 	await ask(_("Trim $0 now?", line(target)), [
@@ -132,8 +140,8 @@ export function devicesPart() {
 		element: h("div", now, trims, said(), latency),
 		reads: [bus.readDevices, bus.readLatencies, bus.readProperties, bus.readFilesystems],
 		draw() {
-			fill(now, known("devices", cards(_("Devices where something is being deleted"), _("Nothing is being deleted now."),
-				daemon.devices.map(deviceCard))));
+			const keys = new Set([...daemon.devices.map(d => d.name), ...daemon.filesystems.map(f => f.key)]);
+			fill(now, known("devices", cards(_("Devices"), _("None is known."), [...keys].filter(k => k).map(deviceCard))));
 			fill(trims, cards(_("Trims"), _("No filesystem here is on a device that discards."),
 				daemon.filesystems.filter(f => f.discard_setup?.possible).map(trimCard)));
 			drawLatencies(latency);

@@ -154,6 +154,7 @@ const factsOf = (j, p) => facts([
 	[_("Why"), why(j, p)],
 	[_("Progress"), amount(j)],
 	[_("When"), when(j)],
+	[_("Deletes"), p.EntriesRate > 0 && _("$0, $1 a second", rate(j.rate), entries(p.EntriesRate))],
 	[_("Done by"), j.deadline && moment(j.deadline)],
 	[_("User"), bus.user(j.uid)],
 	[_("Origin"), line(j.origin)],

@@ -305,6 +305,9 @@ class Parts(Case):
         found = tab.evaluate("[...document.querySelectorAll('main section.card h2')].map(e => e.innerText)")
         self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
         self.assertEqual(len(set(found)), len(found))
+        # Its device is described, also while nothing is deleted there.
+        tab.press("look.named('a', 'Devices')")
+        tab.until("/: a read .*, a write /.test(document.querySelector('section[aria-label$=\" /backups\"]')?.innerText)")
 
     def test_sizes(self):
         """Of trees, too, where they were counted; else it says that it does not know, until a person has them measured."""
@@ -420,6 +423,9 @@ class Charts(Case):
                     tab.evaluate("document.querySelector('figure').scrollIntoView()")
                     tab.picture(f"chart-{part}-{size}-{scheme}")
                     self.assertEqual(layout_faults(tab) + accessibility_faults(tab), [])
+        tab.prefer(prefers_color_scheme="light")
+        tab.evaluate("scrollTo(0, 0)")
+        tab.picture("cockpit-devices", cropped=True)
 
 
 class Words(Case):
