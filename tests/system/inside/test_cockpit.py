@@ -113,6 +113,8 @@ def make_other_pages():
 
 def open_other(page, part):
     tab = admin.tab()
+    # Cockpit 287 lets a browser keep what it has loaded.
+    tab.call("Network.setCacheDisabled", cacheDisabled=True)
     tab.go(f"{cockpit.ADDRESS}/cockpit/@localhost/{os.path.basename(page)}/index.html#/{part}")
     tab.until("document.querySelector('main')?.ariaBusy == 'false'")
     return tab
