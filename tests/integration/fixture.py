@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -402,7 +403,10 @@ def fill(path, n, prefix="f"):
     os.makedirs(path, exist_ok=True)
     fd = os.open(path, os.O_RDONLY)
     for i in range(n):
-        os.close(os.open("%s%05d" % (prefix, i), os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
+        try:
+            os.mknod("%s%05d" % (prefix, i), 0o644 | stat.S_IFREG, dir_fd=fd)
+        except FileExistsError:
+            pass
     os.close(fd)
 
 
