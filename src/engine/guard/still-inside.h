@@ -3,7 +3,9 @@
  *
  * A descriptor follows its directory wherever it is moved. A process that moves a subdirectory
  * out of a tree wants to keep it; a deleter that goes on through its descriptor would empty it all
- * the same. Where the kernel has Landlock it refuses that; this look-up does where it has not. */
+ * the same. Where the kernel has Landlock it refuses that; this look-up does where it has not, and
+ * where another host of a cluster filesystem has moved the tree, of which this kernel knows nothing
+ * until it looks. */
 #pragma once
 
 /* Returns 1 if fd lies at or beneath `name` in dirfd, or is gone, 0 if it does not, a negative
