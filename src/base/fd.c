@@ -184,10 +184,20 @@ ssize_t fd_read_all(int fd, size_t max, char **ret)
 	return (ssize_t)len;
 }
 
-uint64_t now_usec(void)
+static uint64_t clock_usec(clockid_t clock)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
+}
+
+uint64_t now_usec(void)
+{
+	return clock_usec(CLOCK_MONOTONIC);
+}
+
+uint64_t boot_usec(void)
+{
+	return clock_usec(CLOCK_BOOTTIME);
 }

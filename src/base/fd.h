@@ -83,3 +83,7 @@ ssize_t fd_read_all(int fd, size_t max, char **ret);
 
 /* Microseconds of CLOCK_MONOTONIC. */
 uint64_t now_usec(void);
+
+/* Microseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended: the same for all
+ * processes of this boot. */
+uint64_t boot_usec(void);

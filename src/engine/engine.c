@@ -221,6 +221,16 @@ void engine_cancel(struct engine *e)
 	atomic_store(&e->job.cancelled, true);
 }
 
+void engine_until(struct engine *e, uint64_t usec)
+{
+	atomic_store(&e->job.until_usec, usec);
+}
+
+bool engine_cancelled(const struct engine *e)
+{
+	return atomic_load(&e->job.cancelled);
+}
+
 void engine_demand(struct engine *e, unsigned units)
 {
 	const struct engine_options *o = &e->job.o;

@@ -53,6 +53,13 @@ void engine_demand(struct engine *e, unsigned units);
 /* Stops at the next entry. Safe in a signal handler and on any thread. */
 void engine_cancel(struct engine *e);
 
+/* Stops at the first entry that it comes to at that time (boot_usec) or later, unless a later time
+ * was said before. 0: at no time. Safe on any thread. */
+void engine_until(struct engine *e, uint64_t usec);
+
+/* Was it stopped, or did it come to an entry too late? */
+bool engine_cancelled(const struct engine *e);
+
 /* The statistics so far; after engine_run, of all of it. */
 void engine_result(const struct engine *e, struct engine_progress *ret);
 

@@ -4,10 +4,11 @@
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
- * next one comes when the last was answered, but for STOP, DEMAND and the two for remainders, which
- * have no answer of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still
- * at work", may come at any time. What is in each message is said once, below, from which both ends
- * have its struct, and the one function that writes and the one that reads it (with every bound).
+ * next one comes when the last was answered, but for STOP, DEMAND, UNTIL and the two for
+ * remainders, which have no answer of their own, and FLUSH, of which one may be under way beside a
+ * RUN. ALIVE, "still at work", may come at any time. What is in each message is said once, below,
+ * from which both ends have its struct, and the one function that writes and the one that reads it
+ * (with every bound).
  *
  *   request          answers                     request          answers
  *   HELLO            WELCOME                     RESTORE          DONE
@@ -17,8 +18,9 @@
  *   STAGE            RANGES, STAGED                               RAN
  *   MAKE_STAGING     OPENED                      STOP             -
  *   OPEN_DIR         OPENED                      DEMAND           -
- *   WRITE_MARK       DONE                        FREE_REMAINDERS  -
- *   READ_MARK        MARK                        TAKE_REMAINDER   -
+ *   WRITE_MARK       DONE                        UNTIL            -
+ *   READ_MARK        MARK                        FREE_REMAINDERS  -
+ *   WITHDRAW_MARK    DONE                        TAKE_REMAINDER   -
  *   REMOVE_MARK      DONE                        FLUSH            DONE
  *   FILESYSTEM_ID    LISTING, DONE
  *
@@ -29,6 +31,9 @@
  * or a slice of all that one has (engine/core/name-slice.h). DEMAND says how many units a run that
  * `gives` may give away from then on, instead of what was said before; each GIVEN is one. What is
  * given stays, and so do the directories that it lies in, until a later run of the same names.
+ *
+ * A run that has an end deletes nothing more from then on, as if it had been stopped, whatever has
+ * become of reclaimd meanwhile. UNTIL puts the end off.
  *
  * A run that is stopped with `keep` in the midst of large files says in RAN how much is left of
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
@@ -48,7 +53,7 @@
 #include "message-types.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 11
+#define PROTOCOL_VERSION 12
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -157,7 +162,8 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
  * follows. owes: what was gone before in this directory is not. rmdir: names go only if they are
  * empty directories. gives: see above. unit: unless NULL, the names are in the directory of that
  * path, which must be unit_id, and dir is the job's; slices: there are no names, but all goes that
- * is in it and in that slice. Of a unit's identities an fsid of 0 is not compared. */
+ * is in it and in that slice. Of a unit's identities an fsid of 0 is not compared. until_usec: its
+ * end, by boot_usec; 0: it has none. */
 #define FIELDS_run_message(F)                                                                      \
 	F(TEXT, display)                                                                           \
 	F(BOOL, check_dir)                                                                         \
@@ -171,11 +177,13 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(IDENTITY, unit_id)                                                                       \
 	F(NUMBER, slice)                                                                           \
 	F(NUMBER, slices)                                                                          \
+	F(NUMBER, until_usec)                                                                      \
 	F(FD, dir)
 /* name, in dir: the number as a decimal in staging, or the original name. */
 #define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)
 #define FIELDS_stop_message(F) F(BOOL, keep)
 #define FIELDS_demand_message(F) F(NUMBER, units)
+#define FIELDS_until_message(F) F(NUMBER, usec)
 #define FIELDS_take_remainder_message(F) F(FD, file)
 #define FIELDS_flush_message(F) F(FD, dir)
 #define FIELDS_flush_item(F) F(NAME, name)
@@ -269,6 +277,7 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	R(run_item)                                                                                \
 	R(stop_message)                                                                            \
 	R(demand_message)                                                                          \
+	R(until_message)                                                                           \
 	R(take_remainder_message)                                                                  \
 	R(flush_message)                                                                           \
 	R(flush_item)                                                                              \
@@ -309,7 +318,9 @@ PROTOCOL_RECORDS(MESSAGE_STRUCT)
 	R(REQUEST_WRITE_MARK, write_mark_message, nothing)                                         \
 	R(REQUEST_READ_MARK, mark_place, nothing)                                                  \
 	R(REQUEST_REMOVE_MARK, mark_place, nothing)                                                \
-	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)
+	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)                                   \
+	R(REQUEST_WITHDRAW_MARK, mark_place, nothing)                                              \
+	R(REQUEST_UNTIL, until_message, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \

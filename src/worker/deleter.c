@@ -133,7 +133,10 @@ struct run {
 	int dir;           /* of the names: m.dir, or that of a unit, which is the run's */
 	char *unit_shown;  /* how messages call a unit's, or NULL */
 	const char *shown; /* and the directory of the names */
-	unsigned demand;   /* units that may be given away, told before there was an engine */
+	/* Told before there was an engine: units that may be given away, and until when it goes on.
+	 */
+	unsigned demand;
+	uint64_t until_usec;
 	struct run_name *v;
 	size_t n;
 	struct run_name **by_name; /* made when there is something to be looked up */
@@ -501,8 +504,10 @@ static void engine_publish(struct run *r, struct engine *e)
 	r->engine = e;
 	if (e && atomic_load(&r->cancelled))
 		engine_cancel(e);
-	if (e)
+	if (e) {
 		engine_demand(e, r->demand);
+		engine_until(e, r->until_usec);
+	}
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -540,6 +545,9 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	if (k >= 0)
 		k = engine_run(e);
 	engine_publish(r, NULL);
+	/* By itself, too, when it was too late. */
+	if (engine_cancelled(e))
+		atomic_store(&r->cancelled, true);
 	engine_result(e, ret);
 	(void)engine_strategy(e, strategy, len);
 	r->profile = *engine_profile(e);
@@ -684,6 +692,15 @@ static void run_demand(struct run *r, uint64_t units)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void run_until(struct run *r, uint64_t usec)
+{
+	pthread_mutex_lock(&r->lock);
+	r->until_usec = usec;
+	if (r->engine)
+		engine_until(r->engine, usec);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void run_done(struct run *r)
 {
 	if (r->dir != r->m.dir)
@@ -716,6 +733,7 @@ static int run_take(struct run *r, struct serving *s)
 	*r = (struct run){ .s = s, .in = s->in, .m = s->m.run_message };
 	r->dir = r->m.dir;
 	r->shown = r->m.display;
+	r->until_usec = r->m.until_usec;
 	/* The next request needs memory of its own. */
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
@@ -900,11 +918,25 @@ static int flush_begin(struct flush *f, struct serving *s)
 	return r;
 }
 
-/* One that comes too late means nothing. */
+/* Does it speak of the run that is going on? What comes too late means nothing. */
+static bool is_of_run(const struct deleting *d)
+{
+	return d->running && !d->takes && d->s->in.serial == d->run.in.serial;
+}
+
 static void demand_take(struct deleting *d)
 {
-	if (d->running && !d->takes && d->s->in.serial == d->run.in.serial)
+	if (is_of_run(d))
 		run_demand(&d->run, d->s->m.demand_message.units);
+}
+
+/* What has an end keeps one. */
+static void until_take(struct deleting *d)
+{
+	uint64_t usec = d->s->m.until_message.usec;
+
+	if (is_of_run(d) && usec > 0)
+		run_until(&d->run, usec);
 }
 
 static int serve_one(struct deleting *d)
@@ -923,6 +955,8 @@ static int serve_one(struct deleting *d)
 		r = remainder_take(d);
 	else if (type == REQUEST_DEMAND)
 		demand_take(d);
+	else if (type == REQUEST_UNTIL)
+		until_take(d);
 	else if (type != REQUEST_STOP && type != REQUEST_FREE_REMAINDERS)
 		r = -EBADMSG;
 	else if (d->running && type == REQUEST_STOP)

@@ -21,6 +21,7 @@ static const struct {
 	{ REQUEST_FILESYSTEM_ID, filesystem_id_tell },
 	{ REQUEST_WRITE_MARK, mark_write },
 	{ REQUEST_READ_MARK, mark_read },
+	{ REQUEST_WITHDRAW_MARK, mark_withdraw },
 	{ REQUEST_REMOVE_MARK, mark_remove },
 };
 

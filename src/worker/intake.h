@@ -28,6 +28,7 @@ int filesystem_id_tell(struct serving *s);
 /* marks.c: which jobs of a host other hosts may help with. Root's worker only. */
 int mark_write(struct serving *s);
 int mark_read(struct serving *s);
+int mark_withdraw(struct serving *s);
 int mark_remove(struct serving *s);
 
 /* staging-entry.c, for marks.c: opens the root of a mount (mnt_id 0: whichever is there), or

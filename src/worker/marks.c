@@ -4,7 +4,7 @@
  *
  *   <mount>/.reclaim/@HOST/marks   root's, 0700
  *   .../JOB                        the same; what it says are the names of the directories in it:
- *       mark=1
+ *       mark=1                         or mark=0: it is withdrawn
  *       space=TEXT                 which uid space the numbers are of
  *       owner=UID.GID.N            and N supplementary groups
  *       groups.I=GID,GID,...       of those the I-th twenty
@@ -12,7 +12,12 @@
  *       name=TEXT                  and how it is called
  *
  * So what makes one needs no right to write to files, or to remove them. It is made aside and
- * renamed, and good only if it has exactly the names that would be made of what it says. */
+ * renamed, and good only if it has exactly the names that would be made of what it says.
+ *
+ * A mark that is withdrawn is as good as none to other hosts, which look again and again while they
+ * help. Their owner keeps it until it is certain that none of them does any more: so also a daemon
+ * that has been started since knows that it has to wait for them. It is read, not looked up, that a
+ * mark is withdrawn: what other hosts remember of names is not asked. */
 #include "intake.h"
 
 #include <dirent.h>
@@ -31,6 +36,8 @@
 #include "wire/protocol.h"
 
 #define MARKS_DIR "marks"
+#define MARK_GOOD "mark=1"
+#define MARK_WITHDRAWN "mark=0"
 #define TEXT_MOST 200
 
 /* Groups in one name: ten digits each, and what is between them. */
@@ -80,7 +87,7 @@ static void mark_format(const struct mark *m, struct names *ret)
 	size_t size = sizeof(ret->v[0]);
 
 	ret->n = 0;
-	(void)snprintf(ret->v[ret->n++], size, "mark=1");
+	(void)snprintf(ret->v[ret->n++], size, MARK_GOOD);
 	(void)snprintf(ret->v[ret->n++], size, "space=%s", m->space);
 	(void)snprintf(ret->v[ret->n++], size, "owner=%u.%u.%zu", (unsigned)m->uid,
 		       (unsigned)m->gid, m->n_groups);
@@ -211,13 +218,38 @@ static int remove_named(int marks, const char *name)
 	return r;
 }
 
+/* Says again what one says that was withdrawn. It is not removed first: it may be all that tells
+ * that other hosts have a part of the job. Returns 1 if it says so now; 0 if there is none, or what
+ * there is says something else. */
+static int write_again(int marks, uint64_t mnt_id, const char *job, const struct names *names)
+{
+	_cleanup_close_ int fd = staging_root_dir(marks, job, 0700, mnt_id, /* make= */ false);
+	struct names found;
+	int r = fd < 0 ? fd : names_read(fd, &found);
+
+	if (r == -ENOENT || r == -EPERM)
+		return 0;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names->n; i++)
+		if (!has(&found, names->v[i]) && strcmp(names->v[i], MARK_GOOD) != 0)
+			return 0;
+	if (found.n != names->n)
+		return 0;
+	if (!has(&found, MARK_WITHDRAWN))
+		return has(&found, MARK_GOOD);
+	return renameat(fd, MARK_WITHDRAWN, fd, MARK_GOOD) < 0 ? -errno : 1;
+}
+
 /* Makes it aside, and calls it by its name when it is whole. */
-static int write_named(int marks, const char *job, const struct names *names)
+static int write_named(int marks, uint64_t mnt_id, const char *job, const struct names *names)
 {
 	_cleanup_close_ int fd = -1;
 	char aside[NAME_MAX + 1];
-	int r;
+	int r = write_again(marks, mnt_id, job, names);
 
+	if (r != 0)
+		return MIN(r, 0);
 	(void)snprintf(aside, sizeof(aside), ".%s", job);
 	r = remove_named(marks, aside);
 	if (r >= 0)
@@ -280,7 +312,7 @@ int mark_write(struct serving *s)
 		r = marks = marks_open(&place, /* make= */ true, &mnt_id);
 	if (r >= 0) {
 		mark_format(&mark, &names);
-		r = write_named(marks, m->job, &names);
+		r = write_named(marks, mnt_id, m->job, &names);
 	}
 	return answer(s, ANSWER_DONE, &(struct done_message){ MIN(r, 0) });
 }
@@ -297,6 +329,25 @@ int mark_remove(struct serving *s)
 	return answer(s, ANSWER_DONE, &(struct done_message){ MIN(r, 0) });
 }
 
+static int withdraw_named(const struct mark_place *place)
+{
+	uint64_t mnt_id;
+	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id), fd = -1;
+
+	if (marks < 0)
+		return marks;
+	fd = staging_root_dir(marks, place->job, 0700, mnt_id, /* make= */ false);
+	if (fd < 0)
+		return fd;
+	/* If it does not say that it is good, it is withdrawn, or what is left of one. */
+	return renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int mark_withdraw(struct serving *s)
+{
+	return answer(s, ANSWER_DONE, &(struct done_message){ withdraw_named(&s->m.mark_place) });
+}
+
 static int read_named(const struct mark_place *place, struct mark *ret)
 {
 	uint64_t mnt_id;
@@ -310,6 +361,8 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	if (fd < 0)
 		return fd;
 	r = names_read(fd, &names);
+	if (r >= 0 && has(&names, MARK_WITHDRAWN))
+		return -ENOENT;
 	return r < 0 ? r : mark_parse(&names, ret);
 }
 

@@ -245,6 +245,40 @@ START_TEST(a_replaced_directory_of_a_list_is_left_alone)
 }
 END_TEST
 
+static void too_late(struct engine_options o)
+{
+	struct engine *e = NULL;
+	struct world w;
+
+	begin(&w, "t/ t/a t/b/ t/b/c");
+	root(&w, "t");
+	ck_assert_int_eq(engine_new(&e, &o, w.group.dirfd), 0);
+	ck_assert_int_eq(engine_add(e, &w.group), 0);
+	engine_until(e, boot_usec());
+	ck_assert(!engine_cancelled(e));
+	ck_assert_int_eq(engine_run(e), 0);
+	ck_assert(engine_cancelled(e));
+	engine_free(e);
+	ck_assert_uint_eq(tree_count(w.dir), 4);
+	/* And all, if it is in time. */
+	root(&w, "t");
+	ck_assert_int_eq(engine_new(&e, &o, w.group.dirfd), 0);
+	ck_assert_int_eq(engine_add(e, &w.group), 0);
+	engine_until(e, 1);
+	engine_until(e, boot_usec() + 3600 * USEC_PER_SEC);
+	ck_assert_int_eq(engine_run(e), 0);
+	ck_assert(!engine_cancelled(e));
+	engine_free(e);
+	ck_assert_uint_eq(tree_count(w.dir), 0);
+	end(&w);
+}
+
+START_TEST(an_engine_that_is_too_late_deletes_nothing_more)
+{
+	each_backend(too_late);
+}
+END_TEST
+
 START_TEST(a_cancelled_engine_deletes_nothing_more)
 {
 	struct engine_options o = { .fixed_backend = true };
@@ -287,6 +321,7 @@ int main(void)
 				 of_directories_only_the_empty_ones_go,
 				 a_replaced_root_is_left_alone,
 				 a_replaced_directory_of_a_list_is_left_alone,
+				 an_engine_that_is_too_late_deletes_nothing_more,
 				 a_cancelled_engine_deletes_nothing_more,
 				 an_engine_that_never_ran_frees_everything };
 

@@ -112,6 +112,18 @@ static int read_whole(void)
 	return read_as("rack7", JOB);
 }
 
+static int withdraw(void)
+{
+	f.seen = (struct seen){ .fd = -1 };
+	ck_assert_int_ge(
+		worker_withdraw_mark(f.worker,
+				     &(struct mark_place){ mount_path, 0, "rack7", NULL, JOB },
+				     fixture_done, &f),
+		0);
+	fixture_wait(&f);
+	return f.seen.r;
+}
+
 static int take_back(void)
 {
 	f.seen = (struct seen){ .fd = -1 };
@@ -156,6 +168,46 @@ START_TEST(a_mark_says_what_was_written)
 	ck_assert_int_eq(take_back(), 0);
 	ck_assert_int_eq(read_whole(), -ENOENT);
 	ck_assert_int_eq(access(at(".reclaim/@rack7/marks/" JOB), F_OK), -1);
+	end();
+}
+END_TEST
+
+/* It tells that there was one, until it is removed or written again. */
+START_TEST(a_mark_is_withdrawn)
+{
+	struct write_mark_message m = whole();
+	struct stat before, after;
+
+	begin();
+	ck_assert_int_eq(withdraw(), -ENOENT);
+	ck_assert_int_eq(write_whole(), 0);
+	ck_assert_int_eq(stat(at(".reclaim/@rack7/marks/" JOB), &before), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(withdraw(), 0);
+		ck_assert_int_eq(read_whole(), -ENOENT);
+		/* At no moment is there none: the same says it again. */
+		ck_assert_int_eq(write_whole(), 0);
+		ck_assert_int_eq(write_whole(), 0);
+		ck_assert_int_eq(read_whole(), 0);
+		ck_assert_int_eq(stat(at(".reclaim/@rack7/marks/" JOB), &after), 0);
+		ck_assert_uint_eq(before.st_ino, after.st_ino);
+	}
+	/* One that is to say something else is made anew. */
+	ck_assert_int_eq(withdraw(), 0);
+	m.uid = 2000;
+	ck_assert_int_eq(write_as(&m), 0);
+	ck_assert_int_eq(read_whole(), 0);
+	ck_assert_uint_eq(seen.uid, 2000);
+	ck_assert_int_eq(withdraw(), 0);
+	ck_assert_int_eq(withdraw(), 0);
+	ck_assert_int_eq(take_back(), 0);
+	ck_assert_int_eq(withdraw(), -ENOENT);
+	/* What is left of one that was being removed tells as much. */
+	ck_assert_int_eq(write_whole(), 0);
+	ck_assert_int_eq(rmdir(at(".reclaim/@rack7/marks/" JOB "/mark=1")), 0);
+	ck_assert_int_eq(withdraw(), 0);
+	ck_assert_int_eq(write_whole(), 0);
+	ck_assert_int_eq(read_whole(), 0);
 	end();
 }
 END_TEST
@@ -332,6 +384,7 @@ START_TEST(no_other_user_has_a_say)
 	fixture_start(&f, -1);
 	ck_assert_int_eq(read_whole(), -EACCES);
 	ck_assert_int_eq(write_whole(), -EACCES);
+	ck_assert_int_eq(withdraw(), -EACCES);
 	ck_assert_int_eq(take_back(), -EACCES);
 	f.who.uid = f.who.gid = 0;
 	fixture_start(&f, -1);
@@ -342,11 +395,13 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		a_mark_says_what_was_written, what_cannot_be_a_mark_is_not_written,
-		only_roots_own_is_believed,   what_says_something_else_is_none,
-		only_the_holder_marks,        no_other_user_has_a_say
-	};
+	const TTest *const tests[] = { a_mark_says_what_was_written,
+				       a_mark_is_withdrawn,
+				       what_cannot_be_a_mark_is_not_written,
+				       only_roots_own_is_believed,
+				       what_says_something_else_is_none,
+				       only_the_holder_marks,
+				       no_other_user_has_a_say };
 
 	return fixture_run_case("marks", &f, tests, ELEMENTSOF(tests));
 }

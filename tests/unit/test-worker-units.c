@@ -369,6 +369,63 @@ START_TEST(what_is_given_is_told)
 }
 END_TEST
 
+/* Told so by the worker itself: this process may have forgotten it, or be stopped. */
+START_TEST(a_run_whose_time_is_over_stops_by_itself)
+{
+	_cleanup_close_ int job = job_make();
+	const struct run_item item = { 1, "1", identity_here("job/1") };
+	struct run_callbacks cb = {
+		.problem = on_problem, .kept = on_kept, .ran = on_ran, .until_usec = boot_usec()
+	};
+
+	fixture_start(&f, job);
+	for (int later = 0; later < 2; later++) {
+		f.seen = (struct seen){ .fd = -1 };
+		ck_assert_int_ge(worker_run(f.worker, job, NULL, 0, "/shown", &item, 1, &cb, &f),
+				 0);
+		fixture_wait(&f);
+		ck_assert_int_eq(f.seen.r, 0);
+		ck_assert(f.seen.result.cancelled == !later);
+		ck_assert_uint_eq(f.seen.kept, !later);
+		ck_assert_int_eq(kept_error, later ? 0 : -ECANCELED);
+		ck_assert(fixture_has(&f, "job/1/b/canary") == !later);
+		cb.until_usec = boot_usec() + 3600 * USEC_PER_SEC;
+		kept_error = 0;
+	}
+}
+END_TEST
+
+/* Of a run that has no end, or is another's, nothing is put off. */
+START_TEST(the_end_of_a_run_is_put_off)
+{
+	_cleanup_close_ int job = job_make();
+	const struct run_item item = { 1, "1", identity_here("job/1") };
+	struct run_callbacks cb = { .problem = on_problem, .kept = on_kept, .ran = on_ran };
+	int other;
+
+	fixture_start(&f, job);
+	worker_until(f.worker, &f, 1);
+	f.seen = (struct seen){ .fd = -1 };
+	ck_assert_int_ge(worker_run(f.worker, job, NULL, 0, "/shown", &item, 1, &cb, &f), 0);
+	worker_until(f.worker, &f, 1);
+	fixture_wait(&f);
+	ck_assert(!f.seen.result.cancelled && !fixture_has(&f, "job/1"));
+	tree_make(f.dir, "job/1/ job/1/x");
+	give_to_submitter("job");
+	cb.until_usec = boot_usec() + 3600 * USEC_PER_SEC;
+	f.seen = (struct seen){ .fd = -1 };
+	{
+		const struct run_item again = { 1, "1", identity_here("job/1") };
+
+		ck_assert_int_ge(worker_run(f.worker, job, NULL, 0, "/shown", &again, 1, &cb, &f),
+				 0);
+	}
+	worker_until(f.worker, &other, 1);
+	fixture_wait(&f);
+	ck_assert(!f.seen.result.cancelled && !fixture_has(&f, "job/1"));
+}
+END_TEST
+
 START_TEST(a_run_that_does_not_give_hears_of_no_demand)
 {
 	_cleanup_close_ int job = job_make();
@@ -401,6 +458,8 @@ int main(void)
 		a_slice_takes_its_names_only,
 		slices_that_make_no_sense,
 		what_is_given_is_told,
+		a_run_whose_time_is_over_stops_by_itself,
+		the_end_of_a_run_is_put_off,
 		a_run_that_does_not_give_hears_of_no_demand,
 	};
 

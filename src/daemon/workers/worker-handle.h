@@ -182,14 +182,17 @@ int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m
 			 void (*listed)(int r, void *userdata), void *userdata);
 
 /* root's intake worker only. Says beside the staging directories of m->host, which must be there,
- * that other hosts may help with the job; or what has been said (r 0; -ENOENT: nothing, -EPERM: not
- * by root); or takes it back, where nothing to take back is no error. What mark has is valid in the
- * call; its directory has an fsid of 0. */
+ * that other hosts may help with the job; or what has been said (r 0; -ENOENT: nothing, or that it
+ * is withdrawn; -EPERM: not by root); or withdraws it, so that there is still something that tells
+ * of it (r 0; -ENOENT: there was nothing); or removes it, where nothing to remove is no error. What
+ * mark has is valid in the call; its directory has an fsid of 0. */
 int worker_write_mark(struct worker *w, const struct write_mark_message *m,
 		      void (*written)(int r, void *userdata), void *userdata);
 int worker_read_mark(struct worker *w, const struct mark_place *m,
 		     void (*read)(int r, const struct mark_message *mark, void *userdata),
 		     void *userdata);
+int worker_withdraw_mark(struct worker *w, const struct mark_place *m,
+			 void (*withdrawn)(int r, void *userdata), void *userdata);
 int worker_remove_mark(struct worker *w, const struct mark_place *m,
 		       void (*removed)(int r, void *userdata), void *userdata);
 
@@ -233,6 +236,10 @@ struct run_callbacks {
 	void (*given)(const struct given_unit *u, void *userdata);
 	/* Of a unit: dirfd is then the job's directory. Or NULL. */
 	const struct run_unit *unit;
+	/* From then on (boot_usec) nothing more is deleted, whatever has become of this process or
+	 * of the worker meanwhile: ran comes with cancelled set. worker_until puts it off. 0: there
+	 * is no such time. */
+	uint64_t until_usec;
 };
 
 /* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is
@@ -247,6 +254,9 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 /* Other hosts would take so many units of the run that is going on, instead of what was said
  * before. Nothing if there is none, or it does not give. */
 void worker_demand(struct worker *w, unsigned units);
+
+/* Another end for the run with that userdata, if it is going on, and has one. */
+void worker_until(struct worker *w, const void *userdata, uint64_t usec);
 
 /* Makes durable what runs that have ended have removed in these directories of one, at most
  * WORKER_FLUSH, in the order in which they ended. Goes on beside a run; but one at a time, else

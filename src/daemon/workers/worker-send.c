@@ -337,6 +337,13 @@ int worker_read_mark(struct worker *w, const struct mark_place *m,
 		   &(struct request){ .kind = KIND_MARK, .marked = read, .userdata = userdata });
 }
 
+int worker_withdraw_mark(struct worker *w, const struct mark_place *m,
+			 void (*withdrawn)(int r, void *userdata), void *userdata)
+{
+	return ask(w, REQUEST_WITHDRAW_MARK, m,
+		   &(struct request){ .kind = KIND_DONE, .done = withdrawn, .userdata = userdata });
+}
+
 int worker_remove_mark(struct worker *w, const struct mark_place *m,
 		       void (*removed)(int r, void *userdata), void *userdata)
 {
@@ -355,6 +362,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 				 .owes = cb->owes,
 				 .rmdir = cb->rmdir,
 				 .gives = cb->given,
+				 .until_usec = cb->until_usec,
 				 .dir = dirfd };
 	const struct request like = {
 		.kind = KIND_RUN, .run = *cb, .least = UINT64_MAX, .userdata = userdata
@@ -440,7 +448,7 @@ static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, 
 		return false;
 	}
 	/* Its lanes may wait for their turn. */
-	if (w->paced && type != REQUEST_DEMAND)
+	if (w->paced && type != REQUEST_DEMAND && type != REQUEST_UNTIL)
 		paced_stop(w->paced, type == REQUEST_STOP);
 	worker_send(w);
 	return true;
@@ -460,6 +468,16 @@ void worker_demand(struct worker *w, unsigned units)
 		return;
 	rq->demanded += units;
 	(void)tell(w, REQUEST_DEMAND, rq->serial, &(struct demand_message){ units });
+}
+
+void worker_until(struct worker *w, const void *userdata, uint64_t usec)
+{
+	const struct request *rq = STAILQ_FIRST(&w->requests);
+
+	if (w->ended || !rq || !rq->begun || rq->kind != KIND_RUN || rq->userdata != userdata ||
+	    rq->run.until_usec == 0 || w->stopped_usec)
+		return;
+	(void)tell(w, REQUEST_UNTIL, rq->serial, &(struct until_message){ usec });
 }
 
 void worker_stop(struct worker *w)

@@ -19,8 +19,9 @@ struct engine_job {
 	_Atomic size_t allowance;    /* see dirlist.h */
 	_Atomic size_t no_allowance; /* for lists that are not to become larger than their own */
 	_Atomic bool cancelled;
-	_Atomic unsigned demand; /* units that other hosts would take now */
-	const char *unsliced;    /* why something had to be unlinked; NULL: nothing */
+	_Atomic uint64_t until_usec; /* by boot_usec: not beyond that; 0: for ever */
+	_Atomic unsigned demand;     /* units that other hosts would take now */
+	const char *unsliced;        /* why something had to be unlinked; NULL: nothing */
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;
@@ -39,9 +40,20 @@ static inline uint64_t stat_get(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
+/* Its time is over: once it was seen to be, it stays so. */
+static inline bool job_overdue(struct engine_job *j)
+{
+	uint64_t until = atomic_load_explicit(&j->until_usec, memory_order_relaxed);
+
+	if (until == 0 || boot_usec() < until)
+		return false;
+	atomic_store(&j->cancelled, true);
+	return true;
+}
+
 static inline bool job_cancelled(struct engine_job *j)
 {
-	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+	return atomic_load_explicit(&j->cancelled, memory_order_relaxed) || job_overdue(j);
 }
 
 /* How many units other hosts would take now. Cheap. */

@@ -40,9 +40,9 @@ uint8_t batch_check(struct batch *b, size_t first)
 {
 	uint64_t now, last;
 
+	gate("unlink", dirlist_name(b->list, &b->list->v[first]));
 	if (job_cancelled(b->job))
 		return BATCH_CANCELLED;
-	gate("unlink", dirlist_name(b->list, &b->list->v[first]));
 	if (!b->tree_name)
 		return 0;
 	now = now_usec();
