@@ -55,6 +55,13 @@ int64_t gate_clock_usec(void)
 	return strtoll(buf, NULL, 10);
 }
 
+uint64_t gate_lease_msec(void)
+{
+	const char *text = getenv("RECLAIM_LEASE");
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
 void gate(const char *point, const char *name)
 {
 	const char *want = getenv("RECLAIM_GATE");

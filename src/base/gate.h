@@ -11,10 +11,19 @@
  * environment's RECLAIM_CLOCK names, in microseconds. */
 int64_t gate_clock_usec(void);
 
+/* How long the lease of a host of a fleet is, by the environment's RECLAIM_LEASE, in milliseconds;
+ * 0: as long as it is otherwise. */
+uint64_t gate_lease_msec(void);
+
 /* Stops the whole process (SIGSTOP), once, if the environment's RECLAIM_GATE is "POINT:NAME". */
 void gate(const char *point, const char *name);
 #else
 static inline int64_t gate_clock_usec(void)
+{
+	return 0;
+}
+
+static inline uint64_t gate_lease_msec(void)
 {
 	return 0;
 }

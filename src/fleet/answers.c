@@ -112,6 +112,7 @@ static void on_join(struct companion *c, const PGresult *result)
 	}
 	for (size_t i = 0; i < c->n_shares; i++)
 		report_demand(c, &c->shares[i]);
+	report_lease(c);
 }
 
 /* A problem with a job, as reclaimd has it from its workers. */
@@ -302,6 +303,10 @@ static void on_answer(struct companion *c, enum statement which, const PGresult 
 		on_join(c, result);
 		break;
 	case STATEMENT_RENEW:
+		/* First what is lost: that has no lease any more. */
+		on_news(c, result);
+		report_lease(c);
+		break;
 	case STATEMENT_NEWS:
 		on_news(c, result);
 		break;

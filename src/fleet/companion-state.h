@@ -75,6 +75,7 @@ struct companion {
 	bool joined;
 	uint64_t renew_usec, news_usec, retry_usec; /* when; 0: not */
 	uint64_t heard_usec;                        /* when the last news came */
+	uint64_t asked_usec; /* when the lease was asked for last, by boot_usec */
 	unsigned n_retries;
 	bool leaving, claims_next;
 

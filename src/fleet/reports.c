@@ -41,6 +41,14 @@ void report_demand(struct companion *c, struct share *s)
 	report(c, FLEET_DEMAND, &(struct wanted_message){ .filesystem = s->name, .units = sum });
 }
 
+void report_lease(struct companion *c)
+{
+	/* The server reckons from when it was asked, which is later. */
+	report(c, FLEET_LEASE,
+	       &(struct lease_message){ .until_usec =
+						c->asked_usec + c->lease_msec * USEC_PER_MSEC });
+}
+
 void report_refused(struct companion *c, const char *format, ...)
 {
 	struct safe_text text;

@@ -15,6 +15,9 @@ void report(struct companion *c, enum fleet_report type, const void *record);
 /* What other hosts want of a filesystem, if that has changed. */
 void report_demand(struct companion *c, struct share *s);
 
+/* That the database has given the lease that was asked for last. */
+void report_lease(struct companion *c);
+
 /* Why this host is not in the fleet; the same is said once. */
 void report_refused(struct companion *c, const char *format, ...) _printf_(2, 3);
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/fd.h"
 #include "claims.h"
 
 static void send_statement(struct companion *c, enum statement which, const char *statement,
@@ -56,6 +57,7 @@ void send_join(struct companion *c)
 	for (size_t i = 0; i < c->n_shares; i++)
 		parameters_add_text(&p, c->shares[i].path);
 	parameters_array_end(&p);
+	c->asked_usec = boot_usec();
 	send_statement(
 		c, STATEMENT_JOIN,
 		"SELECT what, name, host, number FROM reclaimd.join_fleet($1, $2, $3, $4, $5, "
@@ -85,6 +87,7 @@ void send_renew(struct companion *c)
 	c->renew_usec = companion_now(c) + c->lease_msec * USEC_PER_MSEC / 3;
 	/* It brings them, too. */
 	c->news_usec = 0;
+	c->asked_usec = boot_usec();
 	send_statement(c, STATEMENT_RENEW,
 		       "SELECT " NEWS_COLUMNS " FROM reclaimd.renew($1, $2, $3, $4)", &p);
 }

@@ -14,10 +14,11 @@
  *                                         JOB        what is left of a job of this host
  *                                         PROBLEM    met with a job of this host by another one
  *                                         ADOPTED    what that host had is this host's now
+ *                                         LEASE      how long this host's claims last
  *
  * LOST says that what was not PUBLISHED will not be, and that no host wants anything. A unit that
- * is claimed stays this host's while the database is gone; what has become of the claim is told
- * when it is there again. When reclaim-fleet itself ends, all claims are lost.
+ * is claimed stays this host's while the database is gone, until its LEASE is over; what has become
+ * of the claim is told when it is there again. When reclaim-fleet itself ends, all claims are lost.
  *
  * A unit is a directory beneath that of a job in staging, and either names in it, or a slice of
  * all that it has. */
@@ -118,6 +119,8 @@
 	F(NUMBER, errors)
 #define FIELDS_job_problem(F) F(NUMBER, job) F(TEXT, path) F(TEXT, what) F(ERROR, error)
 #define FIELDS_adopted_message(F) F(TEXT, host)
+/* By boot_usec: so long no other host is given what this one has claimed. */
+#define FIELDS_lease_message(F) F(NUMBER, until_usec)
 
 #define FLEET_RECORDS(R)                                                                           \
 	R(join_message)                                                                            \
@@ -138,7 +141,8 @@
 	R(wanted_message)                                                                          \
 	R(job_message)                                                                             \
 	R(job_problem)                                                                             \
-	R(adopted_message)
+	R(adopted_message)                                                                         \
+	R(lease_message)
 
 FLEET_RECORDS(MESSAGE_STRUCT)
 
@@ -161,7 +165,8 @@ FLEET_RECORDS(MESSAGE_STRUCT)
 	R(FLEET_DEMAND, wanted_message, nothing)                                                   \
 	R(FLEET_JOB, job_message, nothing)                                                         \
 	R(FLEET_PROBLEM, job_problem, nothing)                                                     \
-	R(FLEET_ADOPTED, adopted_message, nothing)
+	R(FLEET_ADOPTED, adopted_message, nothing)                                                 \
+	R(FLEET_LEASE, lease_message, nothing)
 
 enum fleet_request { FLEET_REQUEST_NONE, FLEET_REQUESTS(MESSAGE_TYPE) };
 enum fleet_report { FLEET_REPORT_NONE = 31, FLEET_REPORTS(MESSAGE_TYPE) };

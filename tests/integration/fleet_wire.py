@@ -45,6 +45,7 @@ REPORTS = {
     39: ("JOB", "N job N open N claimed N entries N bytes N errors", ""),
     40: ("PROBLEM", "N job T path T what N error", ""),
     41: ("ADOPTED", "T host", ""),
+    42: ("LEASE", "N until_usec", ""),
 }
 
 
@@ -158,7 +159,9 @@ class Companion:
         if not data:
             return None
         message = Message(data)
-        self.heard.append(message)
+        # Comes again and again, whatever else there is.
+        if message.name != "LEASE":
+            self.heard.append(message)
         return message
 
     def expect(self, name, **values):

@@ -7,6 +7,7 @@ import random
 import select
 import signal
 import subprocess
+import time
 import unittest
 
 import fixture
@@ -259,6 +260,23 @@ class Leases(Case):
         # It has room again.
         a.publish(2, job=1, directory_="other")
         self.assertEqual(b.expect("CLAIMED").directory, "other")
+
+    def test_lease_is_told(self):
+        """From when it was asked for; and not while the database is gone."""
+        a = self.start("a")
+        begun = time.clock_gettime(time.CLOCK_BOOTTIME) * 1e6
+        a.join(self.string(), lease=1200)
+        told = [a.expect("LEASE").until_usec for _ in range(3)]
+        now = time.clock_gettime(time.CLOCK_BOOTTIME) * 1e6
+        self.assertEqual(told, sorted(set(told)))
+        self.assertGreater(told[0], begun + 1200e3 - 1)
+        self.assertLess(told[-1], now + 1200e3)
+        self.server.kill()
+        while a.receive().name != "LOST":
+            pass
+        self.server.start()
+        self.assertEqual(a.receive().name, "JOINED")
+        a.expect("LEASE")
 
     def test_what_a_stopped_host_wants(self):
         """It does not want it while it is stopped, and wants it again then."""

@@ -31,6 +31,9 @@ struct fleet {
 	struct jobs *jobs;
 	struct fleet_link *link; /* NULL: not started yet */
 	bool joined;
+	bool join_waits;       /* for units that still stop */
+	uint64_t lease_usec;   /* by boot_usec: no other host is given before what this one has */
+	sd_event_source *look; /* at the marks of units */
 	char host[FLEET_NAME_SIZE];
 	char *database, *program;
 	struct fleet_filesystem *filesystems;
@@ -56,6 +59,8 @@ int fleet_root_intake(struct fleet *f, const struct fleet_filesystem *fs, struct
 		      uint64_t *ret_mnt_id);
 /* What this host would take may have changed. */
 void fleet_capacity_check(struct fleet *f);
+/* Units have ended: with the last one, a new life of this host may begin. */
+void fleet_units_ended(struct fleet *f);
 
 /* ---- shared-jobs.c ---- */
 
@@ -80,6 +85,10 @@ size_t units_count(const struct fleet *f, const struct fleet_filesystem *fs);
 /* The message is read to its end. Returns 0 or -EBADMSG. */
 int unit_claimed(struct fleet *f, struct wire_in *in);
 void unit_revoked(struct fleet *f, const struct revoked_message *m);
+/* Those of a job of this host. */
+void units_of_job_stop(struct fleet *f, uint64_t job);
+/* There is a new lease. */
+void units_renewed(struct fleet *f);
 /* Other hosts would take parts of one that is done here. */
 void units_demand(struct fleet *f, struct fleet_filesystem *fs);
 /* All of them stop, and are given back. */

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/debug.h"
 #include "base/escape.h"
+#include "base/gate.h"
 #include "base/program.h"
 #include "config/config.h"
 #include "daemon/context/log.h"
@@ -187,6 +188,10 @@ static int on_report(struct wire_in *in, void *userdata)
 	case FLEET_JOB:
 		shared_job_report(f, &m.job_message);
 		return 0;
+	case FLEET_LEASE:
+		f->lease_usec = m.lease_message.until_usec;
+		units_renewed(f);
+		return 0;
 	/* The job's last run meets with it again. What an adopted host had in staging is not looked
 	 * for yet. */
 	case FLEET_PROBLEM:
@@ -199,13 +204,13 @@ static int on_report(struct wire_in *in, void *userdata)
 	return -EBADMSG; /* what only reclaimd says */
 }
 
-static void on_began(void *userdata)
+static void join(struct fleet *f)
 {
-	struct fleet *f = userdata;
 	struct wire_out *o = fleet_link_say(f->link, FLEET_JOIN);
 	char boot[SD_ID128_STRING_MAX] = "";
 	sd_id128_t id;
 
+	f->join_waits = false;
 	if (!o)
 		return;
 	if (sd_id128_get_boot(&id) >= 0)
@@ -214,7 +219,8 @@ static void on_began(void *userdata)
 					     .database = f->database,
 					     .host = f->host,
 					     .boot = boot,
-					     .uid_space = UID_SPACE });
+					     .uid_space = UID_SPACE,
+					     .lease_msec = gate_lease_msec() });
 	for (size_t i = 0; i < f->n_filesystems; i++)
 		if (*f->filesystems[i].id)
 			fleet_put_item(o, &(struct join_filesystem){ f->filesystems[i].name,
@@ -223,10 +229,27 @@ static void on_began(void *userdata)
 	fleet_link_send(f->link);
 }
 
+void fleet_units_ended(struct fleet *f)
+{
+	if (f->join_waits && LIST_EMPTY(&f->units))
+		join(f);
+}
+
+/* When it joins, what it has claimed before is any host's. */
+static void on_began(void *userdata)
+{
+	struct fleet *f = userdata;
+
+	f->join_waits = true;
+	fleet_units_ended(f);
+}
+
 static void on_ended(const char *how, void *userdata)
 {
 	struct fleet *f = userdata;
 
+	f->join_waits = false;
+	f->lease_usec = 0;
 	trouble(f, "reclaim-fleet, which speaks to the database of the fleet, has ended", how);
 	is_lost(f);
 	/* Its claims are lost with it. */
@@ -245,6 +268,8 @@ static void link_start(struct fleet *f)
 		return;
 	if (f->link) {
 		is_lost(f);
+		f->join_waits = false;
+		f->lease_usec = 0;
 		units_stop(f);
 		f->link = fleet_link_free(f->link);
 	}
@@ -419,6 +444,7 @@ struct fleet *fleet_free(struct fleet *f)
 	units_drop(f);
 	shared_jobs_end(f);
 	f->link = fleet_link_free(f->link);
+	f->look = sd_event_source_disable_unref(f->look);
 	for (size_t i = 0; i < f->n_filesystems; i++) {
 		free(f->filesystems[i].path);
 		free(f->filesystems[i].name);

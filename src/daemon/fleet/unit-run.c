@@ -6,6 +6,10 @@
  *   the job's directory as the user that the mark names, and the one that it names
  *   RUN                 as that user, beneath nothing but that staging directory
  *
+ * A run has an end, which is put off again and again: as long as the mark is there, and the lease
+ * of this host. When it is not, the deleter stops by itself, whatever this process does then: the
+ * job's names may go back, and another host be given the unit.
+ *
  * Each step has one answer to come, which goes on, or ends it. What is wrong with a unit is told
  * once, and is its owner's to find: its last run goes through all names itself. */
 #include <errno.h>
@@ -19,9 +23,19 @@
 #include "base/debug.h"
 #include "base/fd.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
+#include "daemon/jobs/sharing.h"
 #include "daemon/workers/worker-handle.h"
 #include "engine/core/name-slice.h"
 #include "fleet-state.h"
+
+/* How often marks are looked at: several times while one look holds. */
+#define LOOK_USEC (2 * USEC_PER_SEC)
+
+/* So long before its lease is over nothing is begun any more: what was begun may take its time. */
+#define LEASE_MARGIN_USEC (2 * USEC_PER_SEC)
+
+struct look;
 
 struct unit_run {
 	LIST_ENTRY(unit_run) link;
@@ -35,20 +49,30 @@ struct unit_run {
 	struct run_unit is;
 	struct run_item *items;
 	size_t n;
-	uint64_t mnt_id;
 	struct lasting_identity dir; /* of the job */
 	char dir_name[NAME_MAX + 1];
 	int dirfd;
 	struct submitter *submitter;
 	struct staging_area *area; /* in use, or NULL */
+	uint64_t marked_usec; /* by boot_usec: when its mark began to be looked at last; 0: not */
+	uint64_t asked_usec;  /* the same, when it was looked at first */
+	struct look *look;    /* under way, or NULL */
 	bool ready, revoked;
 	struct worker *worker; /* that runs it, or NULL */
+};
+
+/* A look at the mark of a unit that has begun. */
+struct look {
+	struct unit_run *unit; /* NULL: it has ended */
+	uint64_t begun_usec;
 };
 
 static void unit_free(struct unit_run *u)
 {
 	if (u->fleet)
 		LIST_REMOVE(u, link);
+	if (u->look)
+		u->look->unit = NULL;
 	for (size_t i = 0; i < u->n; i++)
 		free((char *)u->items[i].name);
 	free(u->items);
@@ -68,7 +92,9 @@ static void begin_next(struct fleet *f);
 static void finish(struct unit_run *u, const struct run_result *result, bool ended)
 {
 	struct fleet *f = u->fleet;
-	struct wire_out *o = f && f->link ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
+	/* A life of this host that has not joined yet has no claims. */
+	bool has = f && f->link && !f->join_waits;
+	struct wire_out *o = has ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
 	struct finish_message m = { .unit = u->unit, .token = u->token, .ended = ended };
 
 	if (result) {
@@ -86,6 +112,7 @@ static void finish(struct unit_run *u, const struct run_result *result, bool end
 	if (!f)
 		return;
 	begin_next(f);
+	fleet_units_ended(f);
 	fleet_capacity_check(f);
 }
 
@@ -119,6 +146,20 @@ static void failed(struct unit_run *u, const char *what, int error)
 }
 
 /* ---- RUN ---------------------------------------------------------------------------------- */
+
+/* The end of its run, as things are; never 0, which would be none. */
+static uint64_t end_usec(const struct unit_run *u)
+{
+	uint64_t lease = MAX(u->fleet->lease_usec, LEASE_MARGIN_USEC + 1) - LEASE_MARGIN_USEC;
+
+	return MIN(u->marked_usec + MARK_HOLDS_USEC, lease);
+}
+
+static void put_off(struct unit_run *u)
+{
+	if (u->worker && !u->revoked)
+		worker_until(u->worker, u, end_usec(u));
+}
 
 static void on_problem(const struct problem_record *p, void *userdata)
 {
@@ -168,7 +209,8 @@ static void run(struct unit_run *u)
 						 .kept = on_kept,
 						 .ran = on_ran,
 						 .given = on_given,
-						 .unit = &u->is };
+						 .unit = &u->is,
+						 .until_usec = end_usec(u) };
 	int r = staging_area_deleter(u->area, u->submitter, &u->worker);
 
 	if (r >= 0)
@@ -294,6 +336,7 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 		refuse(u, "its job is another user's");
 		return;
 	}
+	u->marked_usec = u->asked_usec;
 	u->dir = mark->dir;
 	(void)snprintf(u->dir_name, sizeof(u->dir_name), "%s", mark->dir_name);
 	r = area_open(u, mark);
@@ -301,18 +344,96 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 		failed(u, "its owner's staging area", r);
 }
 
-static void begin(struct unit_run *u)
+typedef void (*mark_read_t)(int r, const struct mark_message *mark, void *userdata);
+
+static int mark_read(const struct unit_run *u, mark_read_t read, void *userdata)
 {
 	struct mark_place place = { .mount_path = u->filesystem->path, .host = u->owner };
 	struct worker *root;
 	char number[24];
-	int r = fleet_root_intake(u->fleet, u->filesystem, &root, &u->mnt_id);
+	int r = fleet_root_intake(u->fleet, u->filesystem, &root, &place.mnt_id);
 
 	(void)snprintf(number, sizeof(number), "%" PRIu64, u->job);
-	place.mnt_id = u->mnt_id;
 	place.job = number;
-	if (r >= 0)
-		r = worker_read_mark(root, &place, on_mark, u);
+	return r < 0 ? r : worker_read_mark(root, &place, read, userdata);
+}
+
+static void stop(struct unit_run *u);
+
+/* Is it what it was when the unit began? */
+static bool is_same(const struct unit_run *u, const struct mark_message *mark)
+{
+	return strcmp(mark->space, UID_SPACE) == 0 && mark->uid == u->uid &&
+	       lasting_equal(&mark->dir, &u->dir) && strcmp(mark->dir_name, u->dir_name) == 0;
+}
+
+static void on_look(int r, const struct mark_message *mark, void *userdata)
+{
+	struct look *l = userdata;
+	struct unit_run *u = l->unit;
+	uint64_t begun = l->begun_usec;
+
+	free(l);
+	if (!u)
+		return;
+	u->look = NULL;
+	if (!u->fleet || u->revoked)
+		return;
+	if (r >= 0 && is_same(u, mark)) {
+		u->marked_usec = begun;
+		put_off(u);
+	} else if (r >= 0 || is_final(r)) {
+		debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s: its mark is gone",
+			  u->unit, u->job, u->owner);
+		stop(u);
+		begin_next(u->fleet);
+	}
+	/* Where it cannot be looked at just now, the run comes to its end. */
+}
+
+static void look_again(struct unit_run *u)
+{
+	struct look *l = u->look || u->revoked || !u->marked_usec ? NULL : malloc(sizeof(*l));
+
+	if (!l)
+		return;
+	*l = (struct look){ .unit = u, .begun_usec = boot_usec() };
+	if (mark_read(u, on_look, l) < 0)
+		free(l);
+	else
+		u->look = l;
+}
+
+static void look_later(struct fleet *f);
+
+static int on_look_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct fleet *f = userdata;
+	struct unit_run *u;
+
+	(void)source;
+	(void)usec;
+	LIST_FOREACH(u, &f->units, link)
+	look_again(u);
+	if (!LIST_EMPTY(&f->units))
+		look_later(f);
+	return 0;
+}
+
+static void look_later(struct fleet *f)
+{
+	(void)timer_after(f->jobs->context->event, &f->look, LOOK_USEC, 0, on_look_time, f,
+			  "fleet-marks");
+}
+
+static void begin(struct unit_run *u)
+{
+	int r;
+
+	u->asked_usec = boot_usec();
+	r = mark_read(u, on_mark, u);
+	if (!timer_is_set(u->fleet->look))
+		look_later(u->fleet);
 	if (r < 0)
 		failed(u, "its job's mark", r);
 }
@@ -427,6 +548,24 @@ void unit_revoked(struct fleet *f, const struct revoked_message *m)
 		return;
 	stop(u);
 	begin_next(f);
+}
+
+void units_of_job_stop(struct fleet *f, uint64_t job)
+{
+	struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	if (u->job == job && strcmp(u->owner, f->host) == 0)
+		stop(u);
+	begin_next(f);
+}
+
+void units_renewed(struct fleet *f)
+{
+	struct unit_run *u;
+
+	LIST_FOREACH(u, &f->units, link)
+	put_off(u);
 }
 
 void units_demand(struct fleet *f, struct fleet_filesystem *fs)

@@ -11,6 +11,10 @@
 
 struct given_unit;
 
+/* A host goes on with a part of a job for so long after it began to look at the job's mark, by its
+ * own clock, and no longer. It looks again in much less. */
+#define MARK_HOLDS_USEC (10 * USEC_PER_SEC)
+
 struct sharing {
 	/* Is what this job deletes in staging shared? Asked when its names are begun with. */
 	bool (*may)(const struct job *j, void *userdata);
