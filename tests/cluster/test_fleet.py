@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Hosts of a fleet on one cluster filesystem, each with its own mount of it: what each stages is its own, and
 what one has to delete all of them delete."""
+import contextlib
 import os
 import re
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -242,6 +244,142 @@ class Shares(Joined):
         with self.subTest("as root, of a user's tree"):
             self.ends(first, first.submit(name))
         self.assertGreater(self.helped(second), 0)
+
+
+class Withdrawn(Joined):
+    """No host deletes in what has gone back to its place: not where the database cannot be asked, nor after a
+    restart, nor by a process that nothing reaches any more."""
+
+    WAITS = "waits before its names go back"
+    ENDED = r"fleet: unit \d+ of job \d+ of \S+: (ended|given back), \d+ entries"
+
+    def helper_at_gate(self, **env):
+        """The second host's deleter is stopped in the midst of a unit, before it looks whether it may go on.
+        The tree, its job, that process."""
+        if not fixture.scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        first, second = self.hosts[:2]
+        self.assertEqual(second.daemon.stop(), 0)
+        second.start(RECLAIM_GATE="unlink:f00000", **env, **self.ENVIRONMENT)
+        second.daemon.wait_said("This host is %s in the fleet" % second.name, 2)
+        name = self.tree()
+        job = first.submit(name)
+        helper = second.daemon.stopped_worker()
+        self.addCleanup(self.goes_on, helper)
+        return name, job, helper
+
+    @staticmethod
+    def goes_on(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    def stops(self, host):
+        """Its daemon, which says nothing to its processes any more. What speaks to the database goes on."""
+        os.kill(host.daemon.process.pid, signal.SIGSTOP)
+        self.addCleanup(self.goes_on, host.daemon.process.pid)
+
+    def ends_by_itself(self, helper):
+        """The run of a deleter whose daemon is stopped: its threads are gone, but for the one that listens."""
+        def has_ended():
+            with contextlib.suppress(FileNotFoundError):
+                return len(os.listdir("/proc/%d/task" % helper)) <= 2
+            return True
+
+        self.goes_on(helper)
+        self.until(has_ended)
+
+    def cancel(self, host, job):
+        c = host.client()
+        serial = c.send("Cancel", "at", [job])
+        c.jobs()  # which is answered when that was begun with
+        return c, serial
+
+    def stays(self, name, helper, host):
+        """All that is back now stays, when the deleter and the daemon of that host go on."""
+        left = listing(self.fleet.path(name))
+        self.assertTrue(any(n.endswith("f00000") for n in left), left)
+        self.ends_by_itself(helper)
+        self.goes_on(host.daemon.process.pid)
+        self.until(lambda: re.search(self.ENDED, host.daemon.said()))
+        self.assertEqual(listing(self.fleet.path(name)), left)
+
+    def test_attack_09_owner_was_killed(self):
+        """Of what it has shared the next one knows by the mark alone; and by what the database says, as long
+        as another host has it."""
+        first, second = self.hosts[:2]
+        name, job, helper = self.helper_at_gate()
+        self.stops(second)
+        first.daemon.kill()
+        first.daemon.start(dict(self.ENVIRONMENT, RECLAIM_GATE="unlink:f00001"))
+        own = first.daemon.stopped_worker()
+        c, serial = self.cancel(first, job)
+        self.goes_on(own)
+        said = "job %d: another host has a part of it, says the database" % job
+        self.until(lambda: said in first.daemon.said() or c.job(job)["state"] == "cancelled")
+        self.assertIn(self.WAITS, c.job(job)["message"])
+        self.assertEqual(first.daemon.said().count("Job %d %s" % (job, self.WAITS)), 1)
+        self.assertFalse(os.path.lexists(self.fleet.path(name)))
+        self.assertEqual(os.listdir(self.fleet.part(first, "marks", str(job))).count("mark=0"), 1)
+        # It ends its part only now: the database is told, and the names go back.
+        self.ends_by_itself(helper)
+        self.goes_on(second.daemon.process.pid)
+        c.answer(serial)
+        self.stays(name, helper, second)
+        self.until(lambda: os.listdir(self.fleet.part(first, "marks")) == [])
+
+    def test_attack_09_without_the_database(self):
+        """A deleter that nothing reaches stops by itself before the names go back."""
+        first, second = self.hosts[:2]
+        name, job, helper = self.helper_at_gate()
+        self.stops(second)
+        c, serial = self.cancel(first, job)
+        self.until(lambda: "other hosts of the fleet are at" in c.job(job)["message"])
+        self.database.kill()
+        self.addCleanup(self.database.start)
+        c.answer(serial)
+        self.assertIn(self.WAITS, first.daemon.said())
+        self.stays(name, helper, second)
+
+    def test_attack_09_helper_without_the_database(self):
+        """When its lease is over it does nothing more, although the job goes on and its mark is there."""
+        first, second = self.hosts[:2]
+        _, job, helper = self.helper_at_gate(RECLAIM_LEASE="6000")
+        second.cut_database()
+        self.addCleanup(second.join)
+        self.until(lambda: self.database.sql("SELECT lease_until < clock_timestamp() FROM reclaimd.hosts "
+                                             "WHERE name = '%s'" % second.name, "reclaimd").strip() == "t")
+        self.goes_on(helper)
+        self.assertEqual(self.until(lambda: re.search(self.ENDED, second.daemon.said())).group(1), "given back")
+        self.ends(first, job)
+
+    def test_10_tree_has_left_staging(self):
+        """Which this host's kernel would not know if it did not look."""
+        first, second = self.hosts[:2]
+        _, job, helper = self.helper_at_gate()
+        uuid = os.path.basename(first.client().get(job, "Staging").decode())
+        staged, moved = self.fleet.part(first, "0", uuid, "1"), self.fleet.path(self.name, "moved")
+
+        os.lstat(staged)  # for this mount it is still where it was submitted; a rename would be ESTALE
+        os.rename(staged, moved)
+        self.until(lambda: not os.path.lexists(second.path(".reclaim", "@" + first.name, "0", uuid, "1")))
+        left = listing(moved)
+        self.assertTrue(any(n.endswith("f00000") for n in left), left)
+        self.goes_on(helper)
+        self.until(lambda: re.search(self.ENDED, second.daemon.said()))
+        self.assertEqual(listing(moved), left)
+        os.lstat(moved)
+        os.rename(moved, staged)
+        self.ends(first, job)
+
+    def test_attack_09_mark_is_gone(self):
+        """A unit that goes on for long is not gone on with."""
+        first, second = self.hosts[:2]
+        _, job, helper = self.helper_at_gate()
+        fixture.command("rm", "-r", self.fleet.part(first, "marks", str(job)))
+        second.daemon.wait_said("of job %d of %s: its mark is gone" % (job, first.name))
+        self.goes_on(helper)
+        self.assertEqual(self.until(lambda: re.search(self.ENDED, second.daemon.said())).group(1), "given back")
+        self.ends(first, job)
 
 
 class Hostile(Joined):

@@ -245,6 +245,71 @@ class Hosts(Case):
         self.assertEqual(listing(self.data), ["first", "second"])
 
 
+class Marked(Case):
+    """A job that other hosts may have parts of, as its mark tells: it is all that the next daemon knows."""
+
+    WAITS = "waits before its names go back"
+
+    def paused(self):
+        """A job that has begun to delete; its directory of marks."""
+        c = self.daemon.again_with_gate("unlink:x")
+        build(self.data, "tree/a/x\ntree/b/y")
+        n = c.submit(self.path("tree"))
+        worker = self.daemon.stopped_worker()
+        serial = c.send("Pause", "at", [n])
+        c.jobs()  # which is answered when that was begun with
+        os.kill(worker, signal.SIGKILL)
+        c.answer(serial)
+        self.assertEqual(c.job(n)["state"], "paused")
+        self.daemon.stop()
+        return n, os.path.join(self.part("a"), "marks", str(n))
+
+    def is_back(self):
+        self.assertIn("tree/a/x", listing(self.data))
+
+    def test_names_wait_for_other_hosts(self):
+        """Also over a stop and a crash in the midst, which lose nothing."""
+        n, mark = self.paused()
+        os.makedirs(os.path.join(mark, "mark=1"), 0o700)
+        os.chmod(os.path.dirname(mark), 0o700)
+        os.chmod(mark, 0o700)
+        self.daemon.start()
+        self.daemon.client().send("Cancel", "at", [n])
+        for times, ends in enumerate((self.daemon.stop, self.daemon.kill), 1):
+            self.daemon.wait_said("Job %d %s" % (n, self.WAITS), times)
+            self.until(lambda: os.listdir(mark) == ["mark=0"])
+            self.assertIn(self.WAITS, self.daemon.client().job(n)["message"])
+            ends()
+            self.assertEqual(listing(self.data), [])
+            self.daemon.start()
+        self.assertNotIn("did not come to an end in time", self.daemon.said())
+        self.assertEqual(self.daemon.client().wait(n), "cancelled")
+        self.is_back()
+        self.until(lambda: os.listdir(os.path.dirname(mark)) == [])
+
+    def test_without_a_mark_nothing_is_waited_for(self):
+        n, _ = self.paused()
+        self.daemon.start()
+        self.daemon.client().call("Cancel", "at", [n])
+        self.is_back()
+        self.assertNotIn(self.WAITS, self.daemon.said())
+
+    def test_marks_that_cannot_be_read(self):
+        """What is not root's is no mark, and tells nothing: no name goes back."""
+        n, mark = self.paused()
+        os.mkdir(os.path.dirname(mark), 0o755)
+        os.chmod(os.path.dirname(mark), 0o755)
+        self.daemon.start()
+        c = self.daemon.client()
+        with self.assertRaises(dbuswire.Error):
+            c.call("Cancel", "at", [n])
+        self.assertEqual(c.job(n)["state"], "paused")
+        self.assertEqual(listing(self.data), [])
+        os.chmod(os.path.dirname(mark), 0o700)
+        c.call("Cancel", "at", [n])
+        self.is_back()
+
+
 class Renamed(Case):
     """A host joins a fleet, leaves it, is called otherwise: its jobs go on where they are."""
 

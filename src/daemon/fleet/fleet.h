@@ -8,7 +8,8 @@
  *   unit-run.c      units of any host that are done here
  *
  * Without the database, jobs go on alone: nothing here is ever waited for but hosts that have a
- * part of a job, and those no longer than the fleet can be reached. */
+ * part of a job, and those no longer than the fleet can be reached; or, before names go back to
+ * their places, than those hosts go on by themselves (daemon/jobs/withdrawal.h). */
 #pragma once
 
 #include "daemon/jobs/job.h"

@@ -30,10 +30,11 @@ struct shared_job {
 	uint64_t id;
 	struct fleet_filesystem *filesystem;
 	enum { MARK_NONE, MARK_ASKED, MARK_MADE, MARK_FAILED } mark;
-	bool leaves;         /* the mark that was asked for is not wanted any more */
+	bool leaves;         /* the mark that was asked for is withdrawn as soon as it is made */
 	uint64_t unanswered; /* that PUBLISH was said for */
 	bool published;      /* any of them */
-	bool is_known;       /* open and claimed count all that were published */
+	bool before;   /* an earlier life of the daemon may have published, and counted some */
+	bool is_known; /* open and claimed count all that were published */
 	uint64_t open, claimed, entries, bytes;
 	void (*ended)(struct job *j); /* of what waits for it, or NULL */
 	sd_event_source *patience;    /* with units that no host takes */
@@ -76,27 +77,11 @@ static void check(struct shared_job *s)
 
 /* ---- marks -------------------------------------------------------------------------------- */
 
-static void place_fill(const struct shared_job *s, uint64_t mnt_id, char number[24],
-		       struct mark_place *ret)
-{
-	(void)snprintf(number, 24, "%" PRIu64, s->id);
-	*ret = (struct mark_place){ .mount_path = s->filesystem->path,
-				    .mnt_id = mnt_id,
-				    .host = s->fleet->host,
-				    .job = number };
-}
-
-static void mark_remove(const struct shared_job *s);
-
 static void on_marked(int r, void *userdata)
 {
 	struct shared_job *s = userdata;
 
-	s->mark = r < 0 ? MARK_FAILED : MARK_MADE;
-	if (s->fleet && s->leaves && r >= 0)
-		mark_remove(s);
-	if (s->leaves)
-		s->mark = MARK_NONE;
+	s->mark = s->leaves ? MARK_NONE : r < 0 ? MARK_FAILED : MARK_MADE;
 	s->leaves = false;
 	if (!s->fleet || !s->job) {
 		drop(s);
@@ -112,9 +97,10 @@ static void on_marked(int r, void *userdata)
 		run_demand(s->job, s->filesystem->demand);
 }
 
+/* It may be made, whatever comes of this. */
 static void mark_make(struct shared_job *s)
 {
-	const struct job *j = s->job;
+	struct job *j = s->job;
 	struct write_mark_message m = {
 		.host = s->fleet->host,
 		.mount_path = s->filesystem->path,
@@ -125,48 +111,20 @@ static void mark_make(struct shared_job *s)
 		.dir_name = j->uuid_text,
 		.dir = j->r.staging_id,
 	};
-	struct mark_place place;
 	struct worker *root;
-	uint64_t mnt_id;
 	char number[24];
-	int r = fleet_root_intake(s->fleet, s->filesystem, &root, &mnt_id);
+	int r = fleet_root_intake(s->fleet, s->filesystem, &root, &m.mnt_id);
 
 	if (r >= 0) {
-		place_fill(s, mnt_id, number, &place);
-		m.mnt_id = mnt_id;
-		m.job = place.job;
+		(void)snprintf(number, sizeof(number), "%" PRIu64, s->id);
+		m.job = number;
 		s->mark = MARK_ASKED;
+		withdrawal_forget(j);
+		j->shared = j->marked = true;
 		r = worker_write_mark(root, &m, on_marked, s);
 	}
 	if (r < 0)
 		s->mark = MARK_FAILED;
-}
-
-static void on_unmarked(int r, void *userdata)
-{
-	uint64_t *id = userdata;
-
-	if (r < 0)
-		debug_log("fleet: the mark of job %" PRIu64 " cannot be removed: %d", *id, r);
-	free(id);
-}
-
-static void mark_remove(const struct shared_job *s)
-{
-	uint64_t *id = malloc(sizeof(*id));
-	struct mark_place place;
-	struct worker *root;
-	uint64_t mnt_id;
-	char number[24];
-	int r = id ? fleet_root_intake(s->fleet, s->filesystem, &root, &mnt_id) : -ENOMEM;
-
-	if (r >= 0) {
-		*id = s->id;
-		place_fill(s, mnt_id, number, &place);
-		r = worker_remove_mark(root, &place, on_unmarked, id);
-	}
-	if (r < 0)
-		free(id);
 }
 
 /* ---- what runs ask for -------------------------------------------------------------------- */
@@ -188,7 +146,11 @@ static struct shared_job *get(struct fleet *f, struct job *j, struct fleet_files
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	*s = (struct shared_job){ .fleet = f, .job = j, .id = j->r.id, .filesystem = fs };
+	*s = (struct shared_job){ .fleet = f,
+				  .job = j,
+				  .id = j->r.id,
+				  .filesystem = fs,
+				  .before = j->shared && !j->marked };
 	LIST_INSERT_HEAD(&f->shared, s, link);
 	return s;
 }
@@ -273,14 +235,19 @@ static void wait_for(struct job *j, void (*ended)(struct job *j), void *userdata
 static void recall(struct job *j, void *userdata)
 {
 	struct fleet *f = userdata;
-	struct wire_out *o = f->joined ? fleet_link_say(f->link, FLEET_RECALL) : NULL;
+	struct fleet_filesystem *fs = fleet_filesystem_at(f, j->area->mount);
+	bool ours = fs && strcmp(j->area->host, f->host) == 0;
+	struct wire_out *o = ours && f->joined ? fleet_link_say(f->link, FLEET_RECALL) : NULL;
 
 	if (!o)
 		return;
+	/* What is said of it from now on is heard, also of one from before the daemon began. */
+	(void)get(f, j, fs);
 	fleet_put(o, &(struct recall_message){ j->r.id });
 	fleet_link_send(f->link);
 }
 
+/* Its mark is withdrawn by withdrawal.c. */
 static void left(struct job *j, void *userdata)
 {
 	struct shared_job *s = find(userdata, j->r.id);
@@ -288,10 +255,17 @@ static void left(struct job *j, void *userdata)
 	if (!s)
 		return;
 	s->leaves = s->mark == MARK_ASKED;
-	if (s->mark == MARK_MADE) {
-		mark_remove(s);
+	if (s->mark == MARK_MADE)
 		s->mark = MARK_NONE;
-	}
+	units_of_job_stop(s->fleet, s->id);
+}
+
+static bool is_busy(const struct job *j, void *userdata)
+{
+	const struct fleet *f = userdata;
+	const struct shared_job *s = find(f, j->r.id);
+
+	return f->joined && s && s->is_known && s->claimed > 0;
 }
 
 /* ---- what the fleet says ------------------------------------------------------------------ */
@@ -327,10 +301,12 @@ void shared_job_report(struct fleet *f, const struct job_message *m)
 	if (!s || !s->job)
 		return;
 	/* Another process of the fleet's may count anew. */
-	if (entries > s->entries)
+	if (entries > s->entries && !s->before)
 		s->job->r.entries_done += entries - s->entries;
-	if (bytes > s->bytes)
+	if (bytes > s->bytes && !s->before)
 		s->job->r.bytes_freed += bytes - s->bytes;
+	s->published = true;
+	s->before = false;
 	s->entries = MAX(s->entries, entries);
 	s->bytes = MAX(s->bytes, bytes);
 	if (s->ended && (s->open != m->open || m->claimed > 0))
@@ -344,7 +320,10 @@ void shared_job_report(struct fleet *f, const struct job_message *m)
 		    "%" PRIu64 " more",
 		    s->claimed, s->open))
 		job_tell(s->job);
-	check(s);
+	if (s->ended)
+		check(s);
+	else
+		withdrawal_look(s->job);
 }
 
 static void forget(struct fleet *f, uint64_t job)
@@ -370,7 +349,7 @@ void shared_job_finished(struct fleet *f, uint64_t job)
 
 	if (!s)
 		return;
-	if (s->published || s->unanswered > 0)
+	if (s->published || s->unanswered > 0 || s->before)
 		forget(f, job);
 	left(s->job, f);
 	s->job = NULL;
@@ -384,12 +363,25 @@ void shared_jobs_joined(struct fleet *f)
 {
 	uint64_t *forgotten = f->forgotten;
 	size_t n = f->n_forgotten;
+	struct job *j, *next;
 
 	f->forgotten = NULL;
 	f->n_forgotten = 0;
 	for (size_t i = 0; i < n; i++)
 		forget(f, forgotten[i]);
 	free(forgotten);
+	JOBS_FOREACH_SAFE(j, next, f->jobs)
+	if (j->withdrawal)
+		recall(j, f);
+}
+
+/* What other hosts have is not known any more. */
+static void withdrawals_look(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	withdrawal_look(j);
 }
 
 /* Their owner goes on alone. Going on may end a run, and so take one off the list. */
@@ -412,6 +404,7 @@ void shared_jobs_lost(struct fleet *f)
 			break;
 		}
 	} while (s);
+	withdrawals_look(f->jobs);
 }
 
 /* ---- its life ----------------------------------------------------------------------------- */
@@ -419,7 +412,7 @@ void shared_jobs_lost(struct fleet *f)
 void shared_jobs_begin(struct fleet *f)
 {
 	LIST_INIT(&f->shared);
-	f->sharing = (struct sharing){ may, begun, given, wait_for, recall, left, f };
+	f->sharing = (struct sharing){ may, begun, given, wait_for, recall, left, is_busy, f };
 	f->jobs->sharing = &f->sharing;
 }
 

@@ -9,6 +9,7 @@
 #include "remainder.h"
 #include "schedule.h"
 #include "trim-totals.h"
+#include "withdrawal.h"
 
 static void log_trimmed(const struct job *j, bool bad)
 {
@@ -48,6 +49,7 @@ void job_finish(struct job *j, enum job_state s)
 {
 	schedule_remove(j);
 	remainder_abandon(j);
+	withdrawal_finish(j);
 	j->r.finished_usec = context_clock();
 	j->jobs->finished_last = MAX(j->jobs->finished_last, j->r.id);
 	assert(job_state_finished(s));

@@ -10,6 +10,7 @@
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
 #include "staged-names.h"
+#include "withdrawal.h"
 #include "base/escape.h"
 
 /* Names that a worker is asked to move before it has answered the first. */
@@ -35,6 +36,7 @@ struct job_restore {
 	struct chunk *chunk;
 	struct name_restore names[CHUNK];
 	struct outcome *outcome;
+	bool alone;         /* no other host deletes in the job */
 	size_t asked, open; /* of the chunk: sent, and not answered */
 	uint64_t next;
 	sd_event_source *timer;
@@ -280,10 +282,26 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 		fail(b, -EAGAIN);
 }
 
+static void on_withdrawn(struct job *j, int r, void *userdata)
+{
+	struct job_restore *b = userdata;
+
+	(void)j;
+	b->alone = r >= 0;
+	if (r >= 0)
+		load_next(b);
+	else if (retry_helps(r))
+		retry(b, r);
+	else
+		fail(b, r);
+}
+
 static void load_next(struct job_restore *b)
 {
+	if (!b->alone)
+		withdrawal_wait(b->j, on_withdrawn, b);
 	/* The store does not know which names were moved: staging does. */
-	if (b->j->unmarked)
+	else if (b->j->unmarked)
 		staged_names_find(b->j, on_staged_known, b);
 	else
 		load(b);

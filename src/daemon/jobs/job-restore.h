@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Puts a job's staged names back: when it is cancelled or restored, and what a run has left. Never
- * over anything: what is in the way stays, and the name stays in staging (I7). */
+/* Puts a job's staged names back: when it is cancelled or restored, and what a run has left. Not
+ * before it is certain that no other host deletes in them (withdrawal.h). Never over anything: what
+ * is in the way stays, and the name stays in staging (I7). */
 #pragma once
 
 #include "store/store.h"

@@ -26,6 +26,7 @@
 #include "shrinking.h"
 #include "trim-totals.h"
 #include "undo-deadline.h"
+#include "withdrawal.h"
 #include "base/array.h"
 #include "base/fd.h"
 #include "base/units.h"
@@ -107,6 +108,7 @@ static void release(struct job_run *run)
 	fd_closep(&run->staged_fd);
 	if (jobs->sharing)
 		jobs->sharing->left(j, jobs->sharing->userdata);
+	withdrawal_begin(j);
 	j->run = NULL;
 	j->deletes = NULL;
 	j->silent = false;
@@ -178,9 +180,18 @@ static void on_no_host(struct job *j)
 		go_on_alone(run);
 }
 
+/* Other hosts are to stop, by the database, and by the mark where that cannot be asked. */
+static void recall(const struct job_run *run)
+{
+	const struct sharing *sharing = run->jobs->sharing;
+
+	withdrawal_begin(run->job);
+	sharing->recall(run->job, sharing->userdata);
+}
+
 /* The end of a daemon waits for no other: its next start goes through all names again. Returns
  * false if there is nothing to wait for. */
-static bool wait_for_hosts(struct job_run *run, bool recall)
+static bool wait_for_hosts(struct job_run *run, bool recalls)
 {
 	const struct sharing *sharing = run->jobs->sharing;
 	struct job *j = run->job;
@@ -190,8 +201,8 @@ static bool wait_for_hosts(struct job_run *run, bool recall)
 	run->with_hosts = true;
 	job_say(j, "other hosts of the fleet are at parts of it");
 	job_tell(j);
-	if (recall)
-		sharing->recall(j, sharing->userdata);
+	if (recalls)
+		recall(run);
 	sharing->wait(j, on_no_host, sharing->userdata);
 	return true;
 }
@@ -203,7 +214,7 @@ static void leave(struct job_run *run, void (*next)(struct job *j))
 	struct job *j = run->job;
 
 	run->then_leave = next;
-	if (wait_for_hosts(run, /* recall= */ true))
+	if (wait_for_hosts(run, /* recalls= */ true))
 		return;
 	release(run);
 	if (run->stopped) {
@@ -465,7 +476,7 @@ static void run_end(struct job_run *run)
 		owed_flush(run, run_end);
 		return;
 	}
-	if (!run->stopped && wait_for_hosts(run, /* recall= */ false))
+	if (!run->stopped && wait_for_hosts(run, /* recalls= */ false))
 		return;
 	if (search_lost(run) || (!leaves && settle(run)))
 		return;
@@ -1311,7 +1322,7 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 	if (j->deletes)
 		worker_stop(j->deletes);
 	else if (run->with_hosts)
-		run->jobs->sharing->recall(j, run->jobs->sharing->userdata);
+		recall(run);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
 	else if (run->settlement)

@@ -30,6 +30,7 @@ struct trim_run;
 struct trim_submit;
 struct trim_task;
 struct trim_total;
+struct withdrawal;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -68,6 +69,11 @@ struct job {
 	struct settlement *settles;
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
+	/* Other hosts of a fleet may have a part of it, or have had one before the daemon was
+	 * started; marked: its mark was made since. And what sees to it that they have none any
+	 * more, or NULL. */
+	bool shared, marked;
+	struct withdrawal *withdrawal;
 	/* Of what asked for its names not to be moved any further while it is submitted, or NULL:
 	 * called when they have been, or when it has been refused, and is finished then. */
 	void (*stopped)(struct job *j, void *userdata);

@@ -16,6 +16,7 @@
 #include "schedule.h"
 #include "shrinking.h"
 #include "trim-totals.h"
+#include "withdrawal.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000
@@ -273,6 +274,7 @@ void jobs_stop(struct jobs *jobs)
 	JOBS_FOREACH_SAFE(j, next, jobs)
 	if (j->phase == PHASE_RUNNING)
 		(void)run_stop(j, back_in_queue, NULL);
+	withdrawals_stop(jobs);
 }
 
 void jobs_end_workers(struct jobs *jobs)
@@ -298,6 +300,7 @@ void jobs_done(struct jobs *jobs)
 	jobs->window = pacing_window_free(jobs->window);
 	at_hand_clear(jobs);
 	shrinking_end(jobs);
+	withdrawals_stop(jobs);
 	job_table_done(&jobs->table);
 	trim_totals_done(jobs);
 	due_heap_done(&jobs->waiting);

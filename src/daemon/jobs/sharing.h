@@ -27,8 +27,11 @@ struct sharing {
 	void (*wait)(struct job *j, void (*ended)(struct job *j), void *userdata);
 	/* Other hosts are to stop with it, whether it is waited for or not. */
 	void (*recall)(struct job *j, void *userdata);
-	/* Its run has ended, or been stopped: no other host may touch it from now on. */
+	/* Its run has ended, or been stopped. */
 	void (*left)(struct job *j, void *userdata);
+	/* Does the database say that a host has a part of it? False: not, or it cannot be asked.
+	 * Whenever that may have changed, withdrawal_look is called. */
+	bool (*is_busy)(const struct job *j, void *userdata);
 	void *userdata;
 };
 
@@ -36,3 +39,7 @@ struct sharing {
 void run_demand(struct job *j, unsigned units);
 /* Does the job's run do nothing but wait for other hosts? */
 bool run_waits_for_hosts(const struct job *j);
+
+/* withdrawal.c: what waits for other hosts may go on. And: the job is shared again. */
+void withdrawal_look(struct job *j);
+void withdrawal_forget(struct job *j);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "withdrawal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/debug.h"
+#include "base/fd.h"
+#include "base/units.h"
+#include "daemon/context/log.h"
+#include "daemon/context/timer.h"
+#include "sharing.h"
+
+/* More than MARK_HOLDS_USEC: what was begun in time may take its time. */
+#define MARK_GONE_USEC (15 * USEC_PER_SEC)
+
+struct withdrawal {
+	struct job *j; /* NULL: it is over, and the answer to what was asked comes yet */
+	bool asked;    /* for the mark to be withdrawn */
+	bool over;     /* no other host goes on any more, if it goes by its clock */
+	sd_event_source *timer;
+	char *said; /* by the job, before it said that it waits; or NULL */
+	/* NULL: nothing waits for it. */
+	void (*done)(struct job *j, int r, void *userdata);
+	void *userdata;
+};
+
+/* ---- marks -------------------------------------------------------------------------------- */
+
+typedef int (*mark_request_t)(struct worker *w, const struct mark_place *m,
+			      void (*done)(int r, void *userdata), void *userdata);
+
+/* Has the mark withdrawn, or removed. */
+static int mark_ask(const struct job *j, mark_request_t request,
+		    void (*done)(int r, void *userdata), void *userdata)
+{
+	const struct mounts *mounts = context_mounts(j->jobs->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, j->area->mount) : NULL;
+	struct mark_place place = { .mount_path = j->area->mount, .host = j->area->host };
+	struct worker *root;
+	char number[24];
+	int r;
+
+	/* What is at that path otherwise is on another filesystem. */
+	if (!mount || strcmp(mount->target, j->area->mount) != 0)
+		return -ENODEV;
+	(void)snprintf(number, sizeof(number), "%" PRIu64, j->r.id);
+	place.mnt_id = mount->id;
+	place.job = number;
+	r = staging_area_intake(j->area, j->jobs->submitters->root, &root);
+	return r < 0 ? r : request(root, &place, done, userdata);
+}
+
+static void on_removed(int r, void *userdata)
+{
+	(void)userdata;
+	if (r < 0)
+		debug_log("fleet: a mark cannot be removed: %s", strerror(-r));
+}
+
+/* It is not waited for: one that stays is withdrawn, and says nothing of any other job. */
+static void mark_remove(struct job *j)
+{
+	int r = mark_ask(j, worker_remove_mark, on_removed, NULL);
+
+	j->shared = j->marked = false;
+	if (r < 0)
+		on_removed(r, NULL);
+}
+
+/* ---- what waits --------------------------------------------------------------------------- */
+
+/* It is gone afterwards, or with the answer that is still to come. */
+static void end(struct withdrawal *w, int r)
+{
+	void (*done)(struct job * j, int r, void *userdata) = w->done;
+	void *userdata = w->userdata;
+	struct job *j = w->j;
+
+	j->withdrawal = NULL;
+	w->j = NULL;
+	w->timer = sd_event_source_disable_unref(w->timer);
+	if (w->said) {
+		job_set_text(&j->r.message, w->said);
+		job_tell(j);
+	}
+	free(w->said);
+	w->said = NULL;
+	if (!w->asked)
+		free(w);
+	if (done)
+		done(j, r, userdata);
+}
+
+void withdrawal_look(struct job *j)
+{
+	const struct sharing *sharing = j->jobs->sharing;
+	struct withdrawal *w = j->withdrawal;
+
+	if (!w || !w->over)
+		return;
+	if (sharing && sharing->is_busy(j, sharing->userdata)) {
+		debug_log("job %" PRIu64 ": another host has a part of it, says the database",
+			  j->r.id);
+		return;
+	}
+	mark_remove(j);
+	end(w, 0);
+}
+
+static int on_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct withdrawal *w = userdata;
+
+	(void)source;
+	(void)usec;
+	w->over = true;
+	withdrawal_look(w->j);
+	return 0;
+}
+
+static void say_waits(struct withdrawal *w)
+{
+	struct job *j = w->j;
+
+	w->said = strdup(j->r.message);
+	if (!job_say(j,
+		     "waits before its names go back until no other host of the fleet can delete "
+		     "in it: for up to %u seconds, and as long as the database of the fleet says "
+		     "that one has a part of it",
+		     (unsigned)(MARK_GONE_USEC / USEC_PER_SEC)))
+		return;
+	job_tell(j);
+	log_job(LOG_INFO, SD_ID128_NULL, &j->r, "Job %" PRIu64 " %s", j->r.id, j->r.message);
+}
+
+static void on_withdrawn(int r, void *userdata)
+{
+	struct withdrawal *w = userdata;
+	struct job *j = w->j;
+
+	w->asked = false;
+	if (!j) {
+		free(w);
+		return;
+	}
+	/* There was none when this process began: no host has any of it. One that was there since,
+	 * and is gone, is withdrawn. */
+	if (r == -ENOENT && !j->marked) {
+		j->shared = false;
+		end(w, 0);
+		return;
+	}
+	if (r >= 0 || r == -ENOENT)
+		r = timer_at(j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
+			     boot_usec() + MARK_GONE_USEC, 1, on_over, w, "withdrawal");
+	if (r < 0)
+		end(w, r);
+	else if (w->done)
+		say_waits(w);
+}
+
+/* *ret is NULL if it could not be begun. */
+static int begin(struct job *j, struct withdrawal **ret)
+{
+	const struct sharing *sharing = j->jobs->sharing;
+	struct withdrawal *w = calloc(1, sizeof(*w));
+	int r;
+
+	assert(!j->withdrawal);
+	*ret = NULL;
+	if (!w)
+		return -ENOMEM;
+	w->j = j;
+	r = mark_ask(j, worker_withdraw_mark, on_withdrawn, w);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	w->asked = true;
+	j->withdrawal = w;
+	if (sharing)
+		sharing->recall(j, sharing->userdata);
+	*ret = w;
+	return 0;
+}
+
+void withdrawal_begin(struct job *j)
+{
+	struct withdrawal *w;
+
+	/* If it cannot be, what needs it tries again. */
+	if (j->shared && !j->withdrawal)
+		(void)begin(j, &w);
+}
+
+void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *userdata),
+		     void *userdata)
+{
+	struct withdrawal *w = j->withdrawal;
+	int r = 0;
+
+	if (j->shared && j->jobs->context->stopping)
+		r = -ECANCELED;
+	else if (j->shared && !w)
+		r = begin(j, &w);
+	if (!j->shared || r < 0) {
+		done(j, r, userdata);
+		return;
+	}
+	assert(!w->done);
+	w->done = done;
+	w->userdata = userdata;
+	if (!w->asked)
+		say_waits(w);
+	withdrawal_look(j);
+}
+
+void withdrawal_forget(struct job *j)
+{
+	if (j->withdrawal)
+		end(j->withdrawal, -ECANCELED);
+}
+
+void withdrawal_finish(struct job *j)
+{
+	withdrawal_forget(j);
+	if (j->shared)
+		mark_remove(j);
+}
+
+void withdrawals_stop(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	withdrawal_forget(j);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The withdrawal of a job from other hosts of a fleet. While any of them may still delete in it, no
+ * name of it goes back to its place: what is back must not be deleted.
+ *
+ *   its mark is withdrawn    (worker/marks.c), by root's intake worker
+ *   it is waited for         MARK_GONE_USEC: a host goes on with a part of the job for
+ *                            MARK_HOLDS_USEC (sharing.h) after it began to look at the mark
+ *   and as long              as the database, if it can be asked, says that a host has a part
+ *   the mark is removed
+ *
+ * The database alone is no proof: it may have been restored, or be another one. Nor is anything
+ * that this process remembers: the mark tells that a job was shared before it was started. */
+#pragma once
+
+#include "job.h"
+
+/* Begins, if the job may be shared, and nothing waits for it. */
+void withdrawal_begin(struct job *j);
+
+/* done is called once, in this call or later. r is 0: no other host deletes in the job, or can
+ * begin to. Or a negative errno, and that is not certain: of asking the worker, or -ECANCELED, as
+ * reclaimd stops. One at a time. */
+void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *userdata),
+		     void *userdata);
+
+/* The job has ended: its mark is removed. */
+void withdrawal_finish(struct job *j);
+
+/* reclaimd stops: what waits is told so. */
+void withdrawals_stop(struct jobs *jobs);
