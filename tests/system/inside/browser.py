@@ -122,13 +122,6 @@ class Tab:
         with open(LOOK, encoding="utf-8") as f:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=f.read())
 
-    def renew(self):
-        """As if it were a new one."""
-        self.call("Emulation.clearDeviceMetricsOverride")
-        self.call("Emulation.setEmulatedMedia", features=[])
-        for heard in (self.heard, self.requests, self.frames, self.wrong):
-            heard.clear()
-
     def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)
         del self.browser.tabs[self.session]

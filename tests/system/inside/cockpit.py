@@ -40,7 +40,6 @@ class Person:
         self.browser = browser
         self.user = user
         self.context = browser.person()
-        self.left = []  # tabs that show nothing: a new one costs a process
         tab = self.tab()
         tab.go(ADDRESS)
         tab.until("document.querySelector('#login-button')?.offsetParent")
@@ -57,16 +56,9 @@ class Person:
 
     def open(self, part=""):
         """The page without the shell around it, once it shows something."""
-        tab = self.left.pop() if self.left else self.tab()
+        tab = self.tab()
         self.visit(tab, part)
         return tab
-
-    def leave(self, tab):
-        """What it shows, and what was set for it, is gone."""
-        tab.go("about:blank")
-        tab.until("location.href == 'about:blank'")
-        tab.renew()
-        self.left.append(tab)
 
     @staticmethod
     def visit(tab, part):
