@@ -366,10 +366,8 @@ class Withdrawn(Joined):
         self.assertTrue(any(n.endswith("f00000") for n in left), left)
         self.goes_on(helper)
         self.until(lambda: re.search(self.ENDED, second.daemon.said()))
+        self.assertIn(first.client().wait_state(job, "paused"), ("done", "paused"))
         self.assertEqual(listing(moved), left)
-        os.lstat(moved)
-        os.rename(moved, staged)
-        self.ends(first, job)
 
     def test_attack_09_mark_is_gone(self):
         """A unit that goes on for long is not gone on with."""
