@@ -21,12 +21,14 @@ import json_page
 from fixture import Case, MIB, Proc, command, machine, scratch, until
 from test_pacing import Foreground
 
+# Else the kernel zeroes inode tables once it is mounted, which makes holes, too.
+NOT_LATER = "nodiscard,lazy_itable_init=0"
 MKFS = {
-    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard"),
-    "ext4-1k": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard", "-b", "1024"),
-    "ext4-meta_bg": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard", "-O", "meta_bg,^resize_inode"),
-    "ext4-bigalloc": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard", "-O", "bigalloc"),
-    "ext2": ("mke2fs", "-q", "-F", "-t", "ext2", "-E", "nodiscard"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-E", NOT_LATER),
+    "ext4-1k": ("mkfs.ext4", "-q", "-F", "-E", NOT_LATER, "-b", "1024"),
+    "ext4-meta_bg": ("mkfs.ext4", "-q", "-F", "-E", NOT_LATER, "-O", "meta_bg,^resize_inode"),
+    "ext4-bigalloc": ("mkfs.ext4", "-q", "-F", "-E", NOT_LATER, "-O", "bigalloc"),
+    "ext2": ("mke2fs", "-q", "-F", "-t", "ext2", "-E", NOT_LATER),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
 }
