@@ -255,8 +255,8 @@ class Whole(Root):
                     for kind in arm["kinds"].values():
                         self.assertGreater(kind["samples"], 0)
                 reference, = cell["alone"]["fstrim"]["coverage"]
-                # btrfs has some side by side: how many is a matter of what it wrote together.
-                self.assertGreaterEqual(reference["pieces"], PIECES * scale * (0.5 if cell["scenario"] == "btrfs" else 0.8))
+                # btrfs has some side by side.
+                self.assertGreaterEqual(reference["pieces"], PIECES * scale * 0.8)
                 self.assertGreaterEqual(reference["trimmed_bytes"], free_bytes * 0.9)
                 self.assertLessEqual(reference["trimmed_bytes"], free_bytes + SLACK_BYTES)
                 # With a canary, btrfs holds free space of its metadata in reserve, and trims none of that.

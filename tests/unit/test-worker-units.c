@@ -334,19 +334,27 @@ END_TEST
 START_TEST(what_is_given_is_told)
 {
 	_cleanup_close_ int job = job_make();
-	const struct run_item item = { 1, "1", identity_here("job/1") };
+	struct run_item item = { 1, "1", identity_here("job/1") };
 	char name[64];
-	uint64_t entries;
+	uint64_t entries, beside = 8;
 
-	tree_make(f.dir, "job/1/flat/");
-	for (int i = 0; i < FILES; i++) {
-		(void)snprintf(name, sizeof(name), "job/1/flat/%d", i);
-		tree_make(f.dir, name);
-	}
-	give_to_submitter("job");
 	fixture_start(&f, job);
 	n_given = 0;
-	ck_assert_int_eq(run(job, NULL, &item, 1, 3), 0);
+	/* The run may be over before its worker has read what other hosts would take. */
+	for (int round = 0; round < 50 && n_given == 0; round++) {
+		if (round > 0) {
+			tree_make(f.dir, "job/1/");
+			beside = 1;
+		}
+		tree_make(f.dir, "job/1/flat/");
+		for (int i = 0; i < FILES; i++) {
+			(void)snprintf(name, sizeof(name), "job/1/flat/%d", i);
+			tree_make(f.dir, name);
+		}
+		give_to_submitter("job");
+		item.id = identity_here("job/1");
+		ck_assert_int_eq(run(job, NULL, &item, 1, 3), 0);
+	}
 	ck_assert_uint_ge(n_given, 1);
 	ck_assert_uint_eq(f.seen.result.given, n_given);
 	ck_assert_uint_eq(f.seen.result.errors, 0);
@@ -364,7 +372,7 @@ START_TEST(what_is_given_is_told)
 	/* All that is left are the directories, and what is beside them. */
 	ck_assert_int_eq(run(job, NULL, &item, 1, 0), 0);
 	ck_assert_uint_eq(f.seen.kept, 0);
-	ck_assert_uint_eq(entries + f.seen.result.entries, FILES + 1 + 8);
+	ck_assert_uint_eq(entries + f.seen.result.entries, FILES + 1 + beside);
 	ck_assert(!fixture_has(&f, "job/1") && fixture_has(&f, "out/d/canary"));
 }
 END_TEST
