@@ -202,49 +202,97 @@ static bool goes_with(const struct item *a, const struct item *b)
 	       strcmp(a->filesystem, b->filesystem) == 0;
 }
 
-/* An array of what `add` adds for each of the n items from the first on. */
-static void array_of(struct parameters *p, const struct items *q, size_t n,
-		     void (*add)(struct parameters *p, const struct item *i))
-{
-	const struct item *i = q->first;
+/* What of each item an array has. */
+enum column {
+	COLUMN_DIRECTORY,
+	COLUMN_PARENT,
+	COLUMN_SLICE,
+	COLUMN_SLICES,
+	COLUMN_NAMES,
+	COLUMN_IDENTITIES,
+	COLUMN_TOKEN,
+	COLUMN_ENTRIES,
+	COLUMN_BYTES,
+	COLUMN_ERRORS,
+	COLUMN_ENDED,
+	/* Of each of its problems. */
+	COLUMN_PROBLEM_TOKEN,
+	COLUMN_PROBLEM_PATH,
+	COLUMN_PROBLEM_WHAT,
+	COLUMN_PROBLEM_ERROR,
+};
 
-	parameters_array(p);
-	for (; n > 0; n--, i = i->next)
-		add(p, i);
-	parameters_array_end(p);
+static void add_problem(struct parameters *p, const struct item *i,
+			const struct item_problem *problem, enum column column)
+{
+	if (column == COLUMN_PROBLEM_TOKEN)
+		parameters_add_number(p, (int64_t)i->token);
+	else if (column == COLUMN_PROBLEM_PATH)
+		parameters_add_bytes(p, problem->path, strlen(problem->path));
+	else if (column == COLUMN_PROBLEM_WHAT)
+		parameters_add_text(p, problem->what);
+	else
+		parameters_add_number(p, problem->error);
 }
 
-static void add_directory(struct parameters *p, const struct item *i)
-{
-	parameters_add_bytes(p, i->unit.directory, strlen(i->unit.directory));
-}
-
-static void add_parent(struct parameters *p, const struct item *i)
+static void add(struct parameters *p, const struct item *i, enum column column)
 {
 	char text[IDENTITY_TEXT];
 
-	identity_text(text, &i->unit.parent);
-	parameters_add_text(p, text);
+	switch (column) {
+	case COLUMN_DIRECTORY:
+		parameters_add_bytes(p, i->unit.directory, strlen(i->unit.directory));
+		break;
+	case COLUMN_PARENT:
+		identity_text(text, &i->unit.parent);
+		parameters_add_text(p, text);
+		break;
+	case COLUMN_SLICE:
+		parameters_add_number(p, i->unit.slice);
+		break;
+	case COLUMN_SLICES:
+		parameters_add_number(p, i->unit.slices);
+		break;
+	case COLUMN_NAMES:
+		parameters_add_bytes(p, i->unit.names, i->unit.names_len);
+		break;
+	case COLUMN_IDENTITIES:
+		parameters_add_text(p, i->identities);
+		break;
+	case COLUMN_TOKEN:
+		parameters_add_number(p, (int64_t)i->token);
+		break;
+	case COLUMN_ENTRIES:
+		parameters_add_number(p, i->entries);
+		break;
+	case COLUMN_BYTES:
+		parameters_add_number(p, i->bytes);
+		break;
+	case COLUMN_ERRORS:
+		parameters_add_number(p, i->errors);
+		break;
+	case COLUMN_ENDED:
+		parameters_add_text(p, i->ended ? "t" : "f");
+		break;
+	case COLUMN_PROBLEM_TOKEN ... COLUMN_PROBLEM_ERROR:
+		for (size_t k = 0; k < i->n_problems; k++)
+			add_problem(p, i, &i->problems[k], column);
+		break;
+	}
 }
 
-static void add_slice(struct parameters *p, const struct item *i)
+/* Arrays of the first n items, one for each of the columns from the first to the last. */
+static void add_arrays(struct parameters *p, const struct items *q, size_t n, enum column first,
+		       enum column last)
 {
-	parameters_add_number(p, i->unit.slice);
-}
+	for (enum column column = first; column <= last; column++) {
+		const struct item *i = q->first;
 
-static void add_slices(struct parameters *p, const struct item *i)
-{
-	parameters_add_number(p, i->unit.slices);
-}
-
-static void add_names(struct parameters *p, const struct item *i)
-{
-	parameters_add_bytes(p, i->unit.names, i->unit.names_len);
-}
-
-static void add_identities(struct parameters *p, const struct item *i)
-{
-	parameters_add_text(p, i->identities);
+		parameters_array(p);
+		for (size_t k = 0; k < n; k++, i = i->next)
+			add(p, i, column);
+		parameters_array_end(p);
+	}
 }
 
 static void publish_parameters(const struct items *q, size_t n, const char *host,
@@ -257,75 +305,7 @@ static void publish_parameters(const struct items *q, size_t n, const char *host
 	parameters_number(p, (int64_t)first->job);
 	parameters_number(p, first->uid);
 	parameters_text(p, first->filesystem);
-	array_of(p, q, n, add_directory);
-	array_of(p, q, n, add_parent);
-	array_of(p, q, n, add_slice);
-	array_of(p, q, n, add_slices);
-	array_of(p, q, n, add_names);
-	array_of(p, q, n, add_identities);
-}
-
-static void add_token(struct parameters *p, const struct item *i)
-{
-	parameters_add_number(p, (int64_t)i->token);
-}
-
-static void add_entries(struct parameters *p, const struct item *i)
-{
-	parameters_add_number(p, i->entries);
-}
-
-static void add_amount(struct parameters *p, const struct item *i)
-{
-	parameters_add_number(p, i->bytes);
-}
-
-static void add_errors(struct parameters *p, const struct item *i)
-{
-	parameters_add_number(p, i->errors);
-}
-
-static void add_ended(struct parameters *p, const struct item *i)
-{
-	parameters_add_text(p, i->ended ? "t" : "f");
-}
-
-/* One element for each of its problems. */
-static void add_problem_tokens(struct parameters *p, const struct item *i)
-{
-	for (size_t k = 0; k < i->n_problems; k++)
-		parameters_add_number(p, (int64_t)i->token);
-}
-
-static void add_problem_paths(struct parameters *p, const struct item *i)
-{
-	for (size_t k = 0; k < i->n_problems; k++)
-		parameters_add_bytes(p, i->problems[k].path, strlen(i->problems[k].path));
-}
-
-static void add_problem_whats(struct parameters *p, const struct item *i)
-{
-	for (size_t k = 0; k < i->n_problems; k++)
-		parameters_add_text(p, i->problems[k].what);
-}
-
-static void add_problem_errors(struct parameters *p, const struct item *i)
-{
-	for (size_t k = 0; k < i->n_problems; k++)
-		parameters_add_number(p, i->problems[k].error);
-}
-
-static void finish_parameters(const struct items *q, size_t n, struct parameters *p)
-{
-	array_of(p, q, n, add_token);
-	array_of(p, q, n, add_entries);
-	array_of(p, q, n, add_amount);
-	array_of(p, q, n, add_errors);
-	array_of(p, q, n, add_ended);
-	array_of(p, q, n, add_problem_tokens);
-	array_of(p, q, n, add_problem_paths);
-	array_of(p, q, n, add_problem_whats);
-	array_of(p, q, n, add_problem_errors);
+	add_arrays(p, q, n, COLUMN_DIRECTORY, COLUMN_IDENTITIES);
 }
 
 size_t items_batch(const struct items *q, const char *life, const char *host,
@@ -352,7 +332,7 @@ size_t items_batch(const struct items *q, const char *life, const char *host,
 		publish_parameters(q, n, host, p);
 		break;
 	case ITEM_FINISH:
-		finish_parameters(q, n, p);
+		add_arrays(p, q, n, COLUMN_TOKEN, COLUMN_PROBLEM_ERROR);
 		break;
 	case ITEM_RECALL:
 	case ITEM_FORGET:
