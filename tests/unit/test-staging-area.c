@@ -183,6 +183,34 @@ START_TEST(test_staging_area_is_another_daemons)
 }
 END_TEST
 
+static void on_flushed(int r, void *userdata)
+{
+	struct worker **another = userdata;
+
+	ck_assert_int_eq(r, -ECANCELED);
+	ck_assert_int_eq(staging_area_deleter(area, area->submitter, another), 0);
+}
+
+/* What waited for one that is replaced goes on in that call, and asks for one, too. */
+START_TEST(test_staging_area_replaces_a_deleter_once)
+{
+	const char *name = "none";
+	struct worker *first, *another = NULL, *now;
+
+	area_open();
+	open_for_all();
+	job_world_until(&w, all_answered());
+	ck_assert_int_eq(staging_area_deleter(area, area->submitter, &first), 0);
+	ck_assert_int_eq(worker_flush(first, area->staging_fd, &name, 1, on_flushed, &another), 0);
+	staging_areas_renew(&w.submitters);
+	ck_assert_int_eq(staging_area_deleter(area, area->submitter, &now), 0);
+	ck_assert_ptr_eq(now, another);
+	ck_assert(!worker_ended(now));
+	ck_assert_ptr_eq(area->deleter, now);
+	staging_area_unref(area);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -190,6 +218,7 @@ int main(void)
 		test_staging_area_opens_what_is_mounted_now,
 		test_staging_area_answers_all_when_its_worker_dies,
 		test_staging_area_is_another_daemons,
+		test_staging_area_replaces_a_deleter_once,
 	};
 
 	return job_world_run("staging-area", &w, tests, ELEMENTSOF(tests));

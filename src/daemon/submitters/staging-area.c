@@ -375,20 +375,31 @@ int staging_area_deleter_for(struct staging_area *area, struct submitter *submit
 	return submitter_worker_new(submitter, staging_area_filesystem(area), &options, ret);
 }
 
+/* What waits for it is answered here, and may have another one begun in its place. */
+static void deleter_end(struct staging_area *area)
+{
+	struct worker *w = area->deleter;
+	struct submitter *submitter = area->deleter_submitter;
+
+	area->deleter = NULL;
+	area->deleter_submitter = NULL;
+	area->stale = false;
+	worker_free(w);
+	submitter_unref(submitter);
+}
+
 int staging_area_deleter(struct staging_area *area, struct submitter *submitter,
 			 struct worker **ret)
 {
 	int r;
 
-	if (area->deleter && (area->stale || area->deleter_submitter != submitter)) {
-		area->deleter = worker_free(area->deleter);
-		area->deleter_submitter = submitter_unref(area->deleter_submitter);
-	}
-	area->stale = false;
+	while (area->deleter && (area->stale || area->deleter_submitter != submitter))
+		deleter_end(area);
 	if (!area->deleter) {
 		r = staging_area_deleter_for(area, submitter, area->staging_fd, &area->deleter);
 		if (r < 0)
 			return r;
+		area->stale = false;
 		submitter_unref(area->deleter_submitter);
 		area->deleter_submitter = submitter_ref(submitter);
 	}
