@@ -42,6 +42,8 @@ struct fleet {
 	LIST_HEAD(, asking) asked;
 	struct shared_job_list shared;
 	struct unit_run_list units;
+	unsigned units_read; /* they are being gone through: none is freed */
+	bool units_wait;     /* to begin, when they are not any more */
 	uint64_t *forgotten; /* jobs that have ended while the database could not be reached */
 	size_t n_forgotten;
 	char *trouble; /* that was logged last, or NULL */

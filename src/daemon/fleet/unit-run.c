@@ -12,6 +12,7 @@
  *
  * Each step has one answer to come, which goes on, or ends it. What is wrong with a unit is told
  * once, and is its owner's to find: its last run goes through all names itself. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -58,6 +59,7 @@ struct unit_run {
 	uint64_t asked_usec;  /* the same, when it was looked at first */
 	struct look *look;    /* under way, or NULL */
 	bool ready, revoked;
+	bool over;             /* finished, and freed in a moment */
 	struct worker *worker; /* that runs it, or NULL */
 };
 
@@ -88,6 +90,41 @@ static void unit_free(struct unit_run *u)
 
 static void begin_next(struct fleet *f);
 
+/* ---- going through all of them ------------------------------------------------------------- */
+
+/* What a worker is told may end the runs that it has, and a job of this host that ends with that
+ * stops units of its own: any may end while they are gone through. They are freed afterwards, and
+ * the next ones begin then. */
+static void reading_begins(struct fleet *f)
+{
+	f->units_read++;
+}
+
+static void reading_ends(struct fleet *f)
+{
+	struct unit_run *u, *next;
+	bool some = false;
+
+	assert(f->units_read > 0);
+	if (--f->units_read > 0)
+		return;
+	for (u = LIST_FIRST(&f->units); u; u = next) {
+		next = LIST_NEXT(u, link);
+		if (!u->over)
+			continue;
+		unit_free(u);
+		some = true;
+	}
+	if (some) {
+		fleet_units_ended(f);
+		fleet_capacity_check(f);
+	}
+	if (f->units_wait)
+		begin_next(f);
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
 /* ended: there is nothing left of it for another host to do. */
 static void finish(struct unit_run *u, const struct run_result *result, bool ended)
 {
@@ -108,12 +145,15 @@ static void finish(struct unit_run *u, const struct run_result *result, bool end
 	}
 	debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s: %s, %" PRIu64 " entries",
 		  u->unit, u->job, u->owner, ended ? "ended" : "given back", m.entries);
-	unit_free(u);
-	if (!f)
+	u->ready = false;
+	u->over = true;
+	if (f && f->units_read > 0)
 		return;
-	begin_next(f);
-	fleet_units_ended(f);
-	fleet_capacity_check(f);
+	unit_free(u);
+	if (f) {
+		fleet_units_ended(f);
+		fleet_capacity_check(f);
+	}
 }
 
 /* What ought not to be is told once for each job in a row: the database may have any number. */
@@ -192,6 +232,7 @@ static void on_given(const struct given_unit *given, void *userdata)
 static void on_ran(int r, const struct run_result *result, void *userdata)
 {
 	struct unit_run *u = userdata;
+	struct fleet *f = u->fleet;
 	struct worker *w = u->worker;
 
 	u->worker = NULL;
@@ -201,6 +242,8 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 		worker_free(w);
 	}
 	finish(u, result, r < 0 ? is_final(r) : !result->cancelled);
+	if (f)
+		begin_next(f);
 }
 
 static void run(struct unit_run *u)
@@ -211,17 +254,22 @@ static void run(struct unit_run *u)
 						 .given = on_given,
 						 .unit = &u->is,
 						 .until_usec = end_usec(u) };
-	int r = staging_area_deleter(u->area, u->submitter, &u->worker);
+	struct worker *w;
+	int r;
 
+	u->ready = false;
+	r = staging_area_deleter(u->area, u->submitter, &w);
+	/* What another one had there has ended with it, and may have stopped this. */
+	if (r >= 0 && u->revoked)
+		r = -ECANCELED;
 	if (r >= 0)
-		r = worker_run(u->worker, u->dirfd, &u->dir, /* unmoved_usec= */ 0, u->dir_name,
-			       u->items, u->n, &callbacks, u);
+		r = worker_run(w, u->dirfd, &u->dir, /* unmoved_usec= */ 0, u->dir_name, u->items,
+			       u->n, &callbacks, u);
 	if (r < 0) {
-		u->worker = NULL;
 		failed(u, "cannot be begun", r);
 		return;
 	}
-	u->ready = false;
+	u->worker = w;
 	debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s begins", u->unit, u->job,
 		  u->owner);
 	if (u->filesystem->demand > 0)
@@ -244,16 +292,14 @@ static void begin_next(struct fleet *f)
 {
 	struct unit_run *u;
 
-	do {
-		/* What has ended is not in the list any more. */
-		LIST_FOREACH(u, &f->units, link)
-		if (u->ready && is_free(f, u->area)) /* NOLINT(clang-analyzer-unix.Malloc) */
-			break;
-		if (u && u->revoked)
-			finish(u, NULL, /* ended= */ false);
-		else if (u)
-			run(u);
-	} while (u);
+	f->units_wait = f->units_read > 0;
+	if (f->units_wait)
+		return;
+	reading_begins(f);
+	LIST_FOREACH(u, &f->units, link)
+	if (u->ready && is_free(f, u->area))
+		run(u);
+	reading_ends(f);
 }
 
 /* ---- to the job's directory --------------------------------------------------------------- */
@@ -386,7 +432,6 @@ static void on_look(int r, const struct mark_message *mark, void *userdata)
 		debug_log("fleet: unit %" PRIu64 " of job %" PRIu64 " of %s: its mark is gone",
 			  u->unit, u->job, u->owner);
 		stop(u);
-		begin_next(u->fleet);
 	}
 	/* Where it cannot be looked at just now, the run comes to its end. */
 }
@@ -527,13 +572,16 @@ int unit_claimed(struct fleet *f, struct wire_in *in)
 	return MIN(r, 0);
 }
 
-/* Another run in the midst of the same worker's is a job's of our own, which goes on. */
+/* Another run in the midst of the same worker's is a job's of our own, which goes on. One that has
+ * not begun ends here. */
 static void stop(struct unit_run *u)
 {
 	const struct job *own = u->area ? u->area->running : NULL;
 
 	u->revoked = true;
-	if (u->worker && !(own && own->deletes))
+	if (u->ready)
+		finish(u, NULL, /* ended= */ false);
+	else if (u->worker && !(own && own->deletes))
 		worker_stop(u->worker);
 }
 
@@ -544,37 +592,40 @@ void unit_revoked(struct fleet *f, const struct revoked_message *m)
 	LIST_FOREACH(u, &f->units, link)
 	if (u->unit == m->unit && u->token == m->token)
 		break;
-	if (!u)
-		return;
-	stop(u);
-	begin_next(f);
+	if (u)
+		stop(u);
 }
 
 void units_of_job_stop(struct fleet *f, uint64_t job)
 {
 	struct unit_run *u;
 
+	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
 	if (u->job == job && strcmp(u->owner, f->host) == 0)
 		stop(u);
-	begin_next(f);
+	reading_ends(f);
 }
 
 void units_renewed(struct fleet *f)
 {
 	struct unit_run *u;
 
+	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
 	put_off(u);
+	reading_ends(f);
 }
 
 void units_demand(struct fleet *f, struct fleet_filesystem *fs)
 {
 	struct unit_run *u;
 
+	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
 	if (u->filesystem == fs && u->worker && !u->revoked)
 		worker_demand(u->worker, fs->demand);
+	reading_ends(f);
 }
 
 size_t units_count(const struct fleet *f, const struct fleet_filesystem *fs)
@@ -591,21 +642,21 @@ void units_stop(struct fleet *f)
 {
 	struct unit_run *u;
 
+	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
 	stop(u);
-	begin_next(f);
+	reading_ends(f);
 }
 
 void units_drop(struct fleet *f)
 {
 	struct unit_run *u;
 
+	assert(f->units_read == 0);
 	units_stop(f);
+	/* Each of these has an answer to come, which ends it. */
 	while ((u = LIST_FIRST(&f->units))) {
 		LIST_REMOVE(u, link);
 		u->fleet = NULL;
-		/* What has nothing to come that would end it ends here. */
-		if (u->ready)
-			unit_free(u);
 	}
 }
