@@ -138,6 +138,22 @@ static void problem_tell(struct companion *c, const PGresult *result, int row, u
 		       .job = job, .path = path, .what = what, .error = -(int)error });
 }
 
+/* All but its number. */
+static bool job_read(const PGresult *result, int row, struct job_message *j)
+{
+	uint64_t *const numbers[] = { &j->open, &j->claimed, &j->entries, &j->bytes, &j->errors };
+	uint64_t *const others[] = { &j->others_claimed, &j->others_units, &j->others_entries,
+				     &j->others_bytes };
+
+	for (int i = 0; i < (int)ELEMENTSOF(numbers); i++)
+		if (field_number(result, row, 2 + i, numbers[i]) < 0)
+			return false;
+	for (int i = 0; i < (int)ELEMENTSOF(others); i++)
+		if (field_number(result, row, 10 + i, others[i]) < 0)
+			return false;
+	return true;
+}
+
 static void news_row_take(struct companion *c, const PGresult *result, int row)
 {
 	uint64_t token;
@@ -156,11 +172,7 @@ static void news_row_take(struct companion *c, const PGresult *result, int row)
 			   "and further ones");
 	} else if (field(result, row, 7)) {
 		problem_tell(c, result, row, j.job);
-	} else if (field_number(result, row, 2, &j.open) >= 0 &&
-		   field_number(result, row, 3, &j.claimed) >= 0 &&
-		   field_number(result, row, 4, &j.entries) >= 0 &&
-		   field_number(result, row, 5, &j.bytes) >= 0 &&
-		   field_number(result, row, 6, &j.errors) >= 0) {
+	} else if (job_read(result, row, &j)) {
 		report(c, FLEET_JOB, &j);
 	}
 }
@@ -280,7 +292,7 @@ static void on_items(struct companion *c, const PGresult *result)
 /* How many columns each has; what has others is no answer to it. */
 static const int columns[] = {
 	[STATEMENT_SETTINGS] = 5, [STATEMENT_LISTEN] = 0, [STATEMENT_JOIN] = 4,
-	[STATEMENT_RENEW] = 10,   [STATEMENT_ITEMS] = 1,  [STATEMENT_NEWS] = 10,
+	[STATEMENT_RENEW] = 14,   [STATEMENT_ITEMS] = 1,  [STATEMENT_NEWS] = 14,
 	[STATEMENT_CLAIM] = 12,   [STATEMENT_LEAVE] = 1,
 };
 

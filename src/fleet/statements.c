@@ -65,7 +65,9 @@ void send_join(struct companion *c)
 		&p);
 }
 
-#define NEWS_COLUMNS "token, job, open, claimed, entries, bytes, errors, path, what, error"
+#define NEWS_COLUMNS                                                                               \
+	"token, job, open, claimed, entries, bytes, errors, path, what, error, others_claimed, "   \
+	"others_units, others_entries, others_bytes"
 
 void send_renew(struct companion *c)
 {

@@ -28,6 +28,8 @@ static const struct column job_columns[] = {
 	COLUMN(U64, job_record, finished_usec), COLUMN(U32, job_record, attempts), /* ?32 */
 	COLUMN_BELOW(JOB_KINDS, job_record, kind), COLUMN(U64, job_record, trim_min_bytes),
 	COLUMN(U64, job_record, longest_step_usec), COLUMN(TEXT, job_record, host), /* ?36 */
+	COLUMN(U64, job_record, others_units), COLUMN(U64, job_record, others_entries),
+	COLUMN(U64, job_record, others_bytes), /* ?39 */
 };
 _Static_assert(offsetof(struct job_record, n_groups) ==
 		       offsetof(struct job_record, groups) + sizeof(gid_t *),
@@ -39,7 +41,7 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 		s,
 		"INSERT INTO jobs VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)",
+		"?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	if (e < 0)
@@ -54,9 +56,10 @@ int store_job_update(struct store *s, const struct job_record *r)
 		s,
 		"UPDATE jobs SET (state, resume_state, priority, mount, staging, inplace, message, "
 		"strategy, names, entries, bytes, entries_done, bytes_freed, errors, skipped, "
-		"held_until, by_time, started, finished, attempts, longest_step, host) = "
+		"held_until, by_time, started, finished, attempts, longest_step, host, "
+		"others_units, others_entries, others_bytes) = "
 		"(?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32, ?35, ?36) WHERE id = ?1",
+		"?29, ?30, ?31, ?32, ?35, ?36, ?37, ?38, ?39) WHERE id = ?1",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);

@@ -61,6 +61,10 @@ static const char *const steps[] = {
 	/* Jobs in a part of staging that is a host's of a fleet: an older reclaimd would look for
 	 * them where they are not. */
 	"ALTER TABLE jobs ADD COLUMN host BLOB NOT NULL DEFAULT x'';",
+	/* What other hosts have done of them. */
+	"ALTER TABLE jobs ADD COLUMN others_units INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE jobs ADD COLUMN others_entries INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE jobs ADD COLUMN others_bytes INTEGER NOT NULL DEFAULT 0;",
 };
 
 int schema_version(void)

@@ -80,11 +80,16 @@ struct job_record {
 	uint32_t attempts;       /* interruptions in a row in which it got no further */
 	uint64_t trim_min_bytes; /* what is free in smaller pieces is not trimmed */
 	uint64_t longest_step_usec;
+	/* What other hosts of a fleet have done of it: parts that have ended, and what was in all.
+	 */
+	uint64_t others_units, others_entries, others_bytes;
 	/* Not on record; 0 and false as it is read. Of a job that runs: what it does in a second,
 	 * and when it will have ended at that rate, 0 if that is not known. */
 	uint64_t rate_bytes, rate_entries, expected_end_usec;
 	bool settling; /* running, and all is deleted: what that leaves is being written back */
 	uint64_t owed_bytes; /* so much of that there still is on its devices */
+	/* Parts of it that no host of the fleet has begun with, and that other hosts are at. */
+	uint64_t units_open, others_claimed;
 };
 
 struct entry_record {

@@ -109,14 +109,19 @@
 /* units: in all, now. What is published after that counts against it, until it is told again. */
 #define FIELDS_wanted_message(F) F(TEXT, filesystem) F(NUMBER, units)
 /* Units of the job that no host has, and that one has; what all of them have done. It counts every
- * unit that was PUBLISHED before. */
+ * unit that was PUBLISHED before. others: of those, what hosts other than this one have, and have
+ * done. */
 #define FIELDS_job_message(F)                                                                      \
 	F(NUMBER, job)                                                                             \
 	F(NUMBER, open)                                                                            \
 	F(NUMBER, claimed)                                                                         \
 	F(NUMBER, entries)                                                                         \
 	F(NUMBER, bytes)                                                                           \
-	F(NUMBER, errors)
+	F(NUMBER, errors)                                                                          \
+	F(NUMBER, others_claimed)                                                                  \
+	F(NUMBER, others_units)                                                                    \
+	F(NUMBER, others_entries)                                                                  \
+	F(NUMBER, others_bytes)
 #define FIELDS_job_problem(F) F(NUMBER, job) F(TEXT, path) F(TEXT, what) F(ERROR, error)
 #define FIELDS_adopted_message(F) F(TEXT, host)
 /* By boot_usec: so long no other host is given what this one has claimed. */

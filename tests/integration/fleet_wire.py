@@ -42,7 +42,8 @@ REPORTS = {
     36: ("CLAIMED", "N unit N token T owner N job N uid T filesystem T directory I parent N slice N slices", "T name I id"),
     37: ("REVOKED", "N unit N token N lost", ""),
     38: ("DEMAND", "T filesystem N units", ""),
-    39: ("JOB", "N job N open N claimed N entries N bytes N errors", ""),
+    39: ("JOB", "N job N open N claimed N entries N bytes N errors N others_claimed N others_units "
+         "N others_entries N others_bytes", ""),
     40: ("PROBLEM", "N job T path T what N error", ""),
     41: ("ADOPTED", "T host", ""),
     42: ("LEASE", "N until_usec", ""),

@@ -101,11 +101,13 @@ class Units(Case):
         b.say("PROGRESS", token=got.token, entries=5, bytes=6)
         fixture.until(lambda: self.sql("SELECT entries FROM reclaimd.units") == "5")
         self.sql("SELECT pg_notify('reclaimd', 'job a')")
-        a.expect("JOB", job=3, open=0, claimed=1, entries=5, bytes=6)
+        a.expect("JOB", job=3, open=0, claimed=1, entries=5, bytes=6, others_claimed=1, others_units=0, others_entries=5,
+                 others_bytes=6)
         b.finish(got, entries=10, nbytes=1 << 40, errors=1, problems=((os.fsdecode(b"a/\xfe"), "unlink", 13),))
         p = a.expect("PROBLEM")
         self.assertEqual((p.job, p.path, p.what, p.error), (3, os.fsdecode(b"a/\xfe"), "unlink", 13))
-        a.expect("JOB", job=3, open=0, claimed=0, entries=10, bytes=1 << 40, errors=1)
+        a.expect("JOB", job=3, open=0, claimed=0, entries=10, bytes=1 << 40, errors=1, others_claimed=0, others_units=1,
+                 others_entries=10, others_bytes=1 << 40)
         a.say("FORGET", job=3)
         fixture.until(lambda: self.sql("SELECT count(*) FROM reclaimd.jobs") == "0")
         self.ended(a)
@@ -168,7 +170,7 @@ class Units(Case):
         a.publish(1, job=1)
         got = b.expect("CLAIMED")
         b.finish(got, entries=2, ended=0)
-        a.expect("JOB", job=1, open=1, claimed=0, entries=2)
+        a.expect("JOB", job=1, open=1, claimed=0, entries=2, others_units=0, others_entries=2)
         c = self.joined("c")
         c.capacity(1)
         again = c.expect("CLAIMED")
@@ -185,8 +187,10 @@ class Units(Case):
         a.capacity(1)
         got = a.expect("CLAIMED")
         self.assertEqual(got.owner, "a")
+        self.sql("SELECT pg_notify('reclaimd', 'job a')")
+        a.expect("JOB", job=1, open=0, claimed=1, others_claimed=0)
         a.finish(got)
-        a.expect("JOB", job=1, open=0, claimed=0)
+        a.expect("JOB", job=1, open=0, claimed=0, entries=1, others_units=0, others_entries=0)
 
     def test_recall(self):
         a, b = self.joined("a"), self.joined("b")

@@ -419,8 +419,9 @@ class Renamed(Case):
         store = os.path.join(self.daemon.state, "reclaimd.db")
         db = sqlite3.connect(store)
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        db.execute("ALTER TABLE jobs DROP COLUMN host")
-        db.execute("PRAGMA user_version = %d" % (version - 1))
+        for column in ("host", "others_units", "others_entries", "others_bytes"):
+            db.execute("ALTER TABLE jobs DROP COLUMN " + column)
+        db.execute("PRAGMA user_version = %d" % (version - 2))
         db.commit()
         db.close()
         self.called("a")

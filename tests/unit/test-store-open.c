@@ -271,7 +271,7 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 6");
+	(void)state_change(&d, "PRAGMA user_version = 7");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
 	store_close(s);
@@ -293,6 +293,11 @@ static int keep_numbers(const struct job_record *r, void *userdata)
 	return 0;
 }
 
+/* As a store was before fleets. */
+#define DROP_FLEET                                                                                 \
+	"ALTER TABLE jobs DROP COLUMN host; ALTER TABLE jobs DROP COLUMN others_units; "           \
+	"ALTER TABLE jobs DROP COLUMN others_entries; ALTER TABLE jobs DROP COLUMN others_bytes; "
+
 START_TEST(a_store_of_the_first_version_gets_its_history)
 {
 	struct job_record job = { .state = JOB_DONE, .origin = "submit", .path = "/a" };
@@ -310,8 +315,7 @@ START_TEST(a_store_of_the_first_version_gets_its_history)
 	(void)state_change(&d, "DROP TABLE history; DROP INDEX jobs_trims; "
 			       "ALTER TABLE jobs DROP COLUMN kind; "
 			       "ALTER TABLE jobs DROP COLUMN trim_min; ALTER TABLE jobs DROP "
-			       "COLUMN longest_step; ALTER TABLE jobs DROP COLUMN host; "
-			       "PRAGMA user_version = 1");
+			       "COLUMN longest_step; " DROP_FLEET "PRAGMA user_version = 1");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 5);
 	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, count, &n), 0);
@@ -328,8 +332,7 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 33);"
 		"DROP INDEX jobs_trims; ALTER TABLE jobs DROP COLUMN kind;"
 		"ALTER TABLE jobs DROP COLUMN trim_min;"
-		"ALTER TABLE jobs DROP COLUMN longest_step; ALTER TABLE jobs DROP COLUMN host;"
-		"PRAGMA user_version = 2";
+		"ALTER TABLE jobs DROP COLUMN longest_step;" DROP_FLEET "PRAGMA user_version = 2";
 	struct job_record job = { .state = JOB_DONE,
 				  .origin = "submit",
 				  .path = "/a",

@@ -134,11 +134,11 @@ static void damage_each(const char *table, const char *where, const char *const 
 
 START_TEST(test_fault_05_a_damaged_row_is_not_handed_out)
 {
-	static const char *const numbers[] = { "uid",      "created",    "state",
-					       "priority", "names",      "entries_done",
-					       "errors",   "held_until", "staging_ino",
-					       "attempts", "kind",       "longest_step",
-					       NULL };
+	static const char *const numbers[] = { "uid",          "created",    "state",
+					       "priority",     "names",      "entries_done",
+					       "errors",       "held_until", "staging_ino",
+					       "attempts",     "kind",       "longest_step",
+					       "others_units", NULL };
 	static const char *const narrow[] = { "uid",          "gid",      "state",
 					      "resume_state", "priority", "staging_type",
 					      "attempts",     "kind",     NULL };

@@ -52,6 +52,9 @@ static struct job_record full_job(void)
 		.kind = JOB_TRIM,
 		.trim_min_bytes = 65536,
 		.longest_step_usec = 62000,
+		.others_units = 13,
+		.others_entries = 14,
+		.others_bytes = 15,
 	};
 }
 
@@ -101,6 +104,9 @@ static int assert_job(const struct job_record *r, void *userdata)
 	ck_assert_uint_eq(r->kind, e->kind);
 	ck_assert_uint_eq(r->trim_min_bytes, e->trim_min_bytes);
 	ck_assert_uint_eq(r->longest_step_usec, e->longest_step_usec);
+	ck_assert_uint_eq(r->others_units, e->others_units);
+	ck_assert_uint_eq(r->others_entries, e->others_entries);
+	ck_assert_uint_eq(r->others_bytes, e->others_bytes);
 	return 42;
 }
 

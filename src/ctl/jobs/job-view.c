@@ -39,6 +39,11 @@ static const struct printed_property table[] = {
 	{ "EntriesRate", "entries_rate" },
 	{ "ExpectedEndUSec", "expected_end_usec" },
 	{ "LongestStepUSec", "longest_step_usec" },
+	{ "UnitsOpen", "units_open" },
+	{ "OthersClaimed", "others_claimed" },
+	{ "OthersUnits", "others_units" },
+	{ "OthersEntries", "others_entries" },
+	{ "OthersBytes", "others_bytes" },
 };
 
 /* Calls one of the methods of a job that list something: an answer has no more than a part of much.

@@ -5,9 +5,10 @@
  * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling, owed (bytes
  * that are still to be written back on its devices),
  * rate and entries_rate (a second), expected_end_usec (of a job that runs; 0: not known),
- * longest_step_usec (of a trim), problems [{path,
- * what, error, is_error}] and contents [{path, state}]; of both the first thousand, or all with
- * --all.
+ * longest_step_usec (of a trim), units_open and others_claimed (while it is shared with other hosts
+ * of a fleet), others_units, others_entries and others_bytes (what they have done of it), problems
+ * [{path, what, error, is_error}] and contents [{path, state}]; of both the first thousand, or all
+ * with --all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,6 +90,29 @@ static void owed_line(const json_t *j)
 	if (owed > 0)
 		(void)printf("%10s: %s to be written back on its devices\n", "Owed",
 			     size_format(size, sizeof(size), owed));
+}
+
+/* What becomes of it on other hosts. */
+static void fleet_line(const json_t *j)
+{
+	uint64_t open = json_number(j, "units_open"), claimed = json_number(j, "others_claimed");
+	uint64_t units = json_number(j, "others_units"), entries = json_number(j, "others_entries");
+	char parts[COUNTED_SIZE], done[COUNTED_SIZE], words[COUNTED_SIZE], n[28], size[16];
+
+	if (open + claimed + units + entries == 0)
+		return;
+	(void)printf("%10s: ", "Fleet");
+	if (open + claimed > 0)
+		(void)printf("%s at other hosts, %s open%s",
+			     counted_format(parts, sizeof(parts), claimed, "part", "parts"),
+			     count_format(n, sizeof(n), open), units + entries > 0 ? "; " : "");
+	if (units + entries > 0)
+		(void)printf("%s done by %s, %s, %s freed",
+			     counted_format(done, sizeof(done), units, "part", "parts"),
+			     open + claimed > 0 ? "them" : "other hosts",
+			     counted_format(words, sizeof(words), entries, "entry", "entries"),
+			     size_format(size, sizeof(size), json_number(j, "others_bytes")));
+	(void)puts(claimed > 0 ? " (reclaimctl fleet units)" : "");
 }
 
 static void names_lines(const json_t *j)
@@ -190,6 +214,7 @@ static void view_print(const json_t *j, const char *window, bool colours)
 	}
 	line("Mount", json_text(j, "mount"));
 	progress_lines(j, strcmp(state, "running") == 0);
+	fleet_line(j);
 	owed_line(j);
 	line("How", json_text(j, "strategy"));
 	names_lines(j);

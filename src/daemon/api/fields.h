@@ -87,7 +87,12 @@ struct field {
 	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
 	F("Settling", "b", BOOL, settling, CHANGES)                                                \
 	F("Owed", "t", NUMBER, owed_bytes, CHANGES)                                                \
-	F("LongestStepUSec", "t", USEC, longest_step_usec, CHANGES)
+	F("LongestStepUSec", "t", USEC, longest_step_usec, CHANGES)                                \
+	F("UnitsOpen", "t", NUMBER, units_open, CHANGES)                                           \
+	F("OthersClaimed", "t", NUMBER, others_claimed, CHANGES)                                   \
+	F("OthersUnits", "t", NUMBER, others_units, CHANGES)                                       \
+	F("OthersEntries", "t", NUMBER, others_entries, CHANGES)                                   \
+	F("OthersBytes", "t", NUMBER, others_bytes, CHANGES)
 
 /* Of struct device_view. */
 #define DEVICE_FIELDS(F)                                                                           \

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/debug.h"
+#include "base/units.h"
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
 #include "daemon/jobs/sharing.h"
@@ -33,9 +34,9 @@ struct shared_job {
 	bool leaves;         /* the mark that was asked for is withdrawn as soon as it is made */
 	uint64_t unanswered; /* that PUBLISH was said for */
 	bool published;      /* any of them */
-	bool before;   /* an earlier life of the daemon may have published, and counted some */
-	bool is_known; /* open and claimed count all that were published */
-	uint64_t open, claimed, entries, bytes;
+	bool before;         /* an earlier life of the daemon may have published */
+	bool is_known;       /* open and claimed count all that were published */
+	uint64_t open, claimed;
 	void (*ended)(struct job *j); /* of what waits for it, or NULL */
 	sd_event_source *patience;    /* with units that no host takes */
 };
@@ -254,6 +255,7 @@ static void left(struct job *j, void *userdata)
 
 	if (!s)
 		return;
+	j->r.units_open = j->r.others_claimed = 0;
 	s->leaves = s->mark == MARK_ASKED;
 	if (s->mark == MARK_MADE)
 		s->mark = MARK_NONE;
@@ -293,33 +295,47 @@ void shared_job_published(struct fleet *f, uint64_t job, bool published)
 	check(s);
 }
 
+/* What other hosts have done of it; another database counts anew. What this host does of its units
+ * is counted when that is done. */
+static void others_count(struct job_record *r, const struct job_message *m)
+{
+	uint64_t units = MIN(m->others_units, COUNT_MOST),
+		 entries = MIN(m->others_entries, COUNT_MOST),
+		 bytes = MIN(m->others_bytes, COUNT_MOST);
+
+	r->entries_done += entries - MIN(entries, r->others_entries);
+	r->bytes_freed += bytes - MIN(bytes, r->others_bytes);
+	r->others_units = MAX(r->others_units, units);
+	r->others_entries = MAX(r->others_entries, entries);
+	r->others_bytes = MAX(r->others_bytes, bytes);
+}
+
 void shared_job_report(struct fleet *f, const struct job_message *m)
 {
-	uint64_t entries = MIN(m->entries, COUNT_MOST), bytes = MIN(m->bytes, COUNT_MOST);
 	struct shared_job *s = find(f, m->job);
+	char parts[COUNTED_SIZE];
 
 	if (!s || !s->job)
 		return;
-	/* Another process of the fleet's may count anew. */
-	if (entries > s->entries && !s->before)
-		s->job->r.entries_done += entries - s->entries;
-	if (bytes > s->bytes && !s->before)
-		s->job->r.bytes_freed += bytes - s->bytes;
+	others_count(&s->job->r, m);
+	if (s->job->run) {
+		s->job->r.units_open = MIN(m->open, COUNT_MOST);
+		s->job->r.others_claimed = MIN(m->others_claimed, COUNT_MOST);
+	}
 	s->published = true;
 	s->before = false;
-	s->entries = MAX(s->entries, entries);
-	s->bytes = MAX(s->bytes, bytes);
 	if (s->ended && (s->open != m->open || m->claimed > 0))
 		wait_patiently(s);
 	s->open = m->open;
 	s->claimed = m->claimed;
 	s->is_known = true;
 	if (run_waits_for_hosts(s->job) && s->open + s->claimed > 0 &&
-	    job_say(s->job,
-		    "other hosts of the fleet are at %" PRIu64 " parts of it, and will begin with "
-		    "%" PRIu64 " more",
-		    s->claimed, s->open))
+	    job_say(s->job, "other hosts of the fleet are at %s of it, and %" PRIu64 " are open",
+		    counted_format(parts, sizeof(parts), m->others_claimed, "part", "parts"),
+		    m->open))
 		job_tell(s->job);
+	else
+		job_progressed(s->job);
 	if (s->ended)
 		check(s);
 	else
@@ -393,6 +409,8 @@ void shared_jobs_lost(struct fleet *f)
 	{
 		s->unanswered = 0;
 		s->is_known = false;
+		if (s->job)
+			s->job->r.units_open = s->job->r.others_claimed = 0;
 	}
 	do {
 		LIST_FOREACH(s, &f->shared, link)

@@ -125,20 +125,38 @@ static void reading_ends(struct fleet *f)
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
+/* What was deleted here is counted here, whatever the database makes of it. */
+static void count(const struct fleet *f, const struct unit_run *u, const struct run_result *result)
+{
+	struct jobs *jobs = f->jobs;
+	struct job *own =
+		strcmp(u->owner, f->host) == 0 ? job_table_find(&jobs->table, u->job) : NULL;
+
+	if (own && own->run) {
+		run_count(own, result->entries, result->bytes);
+		return;
+	}
+	jobs->entries_freed += result->entries;
+	jobs->bytes_freed += result->bytes;
+}
+
 /* ended: there is nothing left of it for another host to do. */
 static void finish(struct unit_run *u, const struct run_result *result, bool ended)
 {
 	struct fleet *f = u->fleet;
 	/* A life of this host that has not joined yet has no claims. */
 	bool has = f && f->link && !f->join_waits;
-	struct wire_out *o = has ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
 	struct finish_message m = { .unit = u->unit, .token = u->token, .ended = ended };
+	struct wire_out *o;
 
 	if (result) {
 		m.entries = result->entries;
 		m.bytes = result->bytes;
 		m.errors = result->errors;
+		if (f)
+			count(f, u, result);
 	}
+	o = has ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
 	if (o) {
 		fleet_put(o, &m);
 		fleet_link_send(f->link);

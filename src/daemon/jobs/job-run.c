@@ -723,14 +723,13 @@ static int mark_all(struct job_run *run)
 	return r;
 }
 
-/* What it has done is done, whether it could say so or not. */
-static void count_done(struct job_run *run, uint64_t entries, uint64_t bytes)
+void run_count(struct job *j, uint64_t entries, uint64_t bytes)
 {
-	run->job->r.entries_done += entries;
-	run->job->r.bytes_freed += bytes;
-	run->jobs->entries_freed += entries;
-	run->jobs->bytes_freed += bytes;
-	trim_totals_freed(run->job, bytes);
+	j->r.entries_done += entries;
+	j->r.bytes_freed += bytes;
+	j->jobs->entries_freed += entries;
+	j->jobs->bytes_freed += bytes;
+	trim_totals_freed(j, bytes);
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */
@@ -806,14 +805,15 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	j->deletes = NULL;
 	worker_urgent(w, false);
 	if (r < 0 || !result) {
+		/* What it has done is done, though it could not say so. */
 		worker_progress(w, &killed);
-		count_done(run, killed.entries, killed.bytes);
+		run_count(j, killed.entries, killed.bytes);
 		shrinking_counted(j, /* names= */ false);
 		(void)remainder_of(j);
 		run_retry(run, r < 0 ? r : -EPROTO);
 		return;
 	}
-	count_done(run, result->entries, result->bytes);
+	run_count(j, result->entries, result->bytes);
 	shrinking_counted(j, /* names= */ true);
 	if (!run->debt)
 		run->debt = worker_debt(w);

@@ -39,6 +39,8 @@ struct sharing {
 void run_demand(struct job *j, unsigned units);
 /* Does the job's run do nothing but wait for other hosts? */
 bool run_waits_for_hosts(const struct job *j);
+/* This host has deleted so much of the job. */
+void run_count(struct job *j, uint64_t entries, uint64_t bytes);
 
 /* withdrawal.c: what waits for other hosts may go on. And: the job is shared again. */
 void withdrawal_look(struct job *j);

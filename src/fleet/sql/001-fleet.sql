@@ -70,6 +70,9 @@ CREATE TABLE reclaimd.jobs (
 	entries bigint NOT NULL DEFAULT 0, -- by claims that have ended
 	bytes bigint NOT NULL DEFAULT 0,
 	errors bigint NOT NULL DEFAULT 0,
+	others_units bigint NOT NULL DEFAULT 0, -- that hosts other than the owner have ended
+	others_entries bigint NOT NULL DEFAULT 0,
+	others_bytes bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (owner, job)
 );
 
@@ -203,7 +206,11 @@ CREATE TYPE reclaimd.news_row AS (
 	errors bigint,
 	path bytea,
 	what text,
-	error int
+	error int,
+	others_claimed bigint,
+	others_units bigint,
+	others_entries bigint,
+	others_bytes bigint
 );
 
 CREATE FUNCTION reclaimd.news_of(a_host text) RETURNS SETOF reclaimd.news_row
@@ -214,12 +221,16 @@ BEGIN
 				SELECT q.problem FROM problems q WHERE q.owner = a_host ORDER BY q.problem LIMIT 64)
 			RETURNING p.problem, p.job, p.path, p.what, p.error)
 		SELECT NULL::bigint, t.job, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-			NULL::bigint, t.path, t.what, t.error
+			NULL::bigint, t.path, t.what, t.error, NULL::bigint, NULL::bigint, NULL::bigint,
+			NULL::bigint
 		FROM taken t ORDER BY t.problem;
 	RETURN QUERY SELECT NULL::bigint, j.job, greatest(j.units - count(u.unit), 0), count(u.unit),
 			(j.entries + coalesce(sum(u.entries), 0))::bigint,
 			(j.bytes + coalesce(sum(u.bytes), 0))::bigint, j.errors,
-			NULL::bytea, NULL::text, NULL::int
+			NULL::bytea, NULL::text, NULL::int,
+			count(u.unit) FILTER (WHERE u.host <> j.owner), j.others_units,
+			(j.others_entries + coalesce(sum(u.entries) FILTER (WHERE u.host <> j.owner), 0))::bigint,
+			(j.others_bytes + coalesce(sum(u.bytes) FILTER (WHERE u.host <> j.owner), 0))::bigint
 		FROM jobs j LEFT JOIN units u ON u.owner = j.owner AND u.job = j.job AND u.host IS NOT NULL
 		WHERE j.owner = a_host GROUP BY j.owner, j.job ORDER BY j.job;
 END
@@ -334,7 +345,8 @@ BEGIN
 			AND (u.entries, u.bytes) IS DISTINCT FROM (s.entries, s.bytes);
 	PERFORM release_ended();
 	RETURN QUERY SELECT t.token, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-			NULL::bigint, NULL::bytea, NULL::text, NULL::int
+			NULL::bigint, NULL::bytea, NULL::text, NULL::int, NULL::bigint, NULL::bigint,
+			NULL::bigint, NULL::bigint
 		FROM unnest(CASE WHEN was_over THEN a_tokens || 0::bigint ELSE a_tokens END) AS t(token)
 		WHERE NOT EXISTS (SELECT FROM units u WHERE u.token = t.token AND u.life = a_life);
 	RETURN QUERY SELECT * FROM news_of(me);
@@ -439,11 +451,11 @@ CREATE FUNCTION reclaimd.finish(
 ) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 DECLARE
+	me text := host_of(a_life);
 	s record;
 	is_recalled boolean;
 	n int := 0;
 BEGIN
-	PERFORM host_of(a_life);
 	FOR s IN SELECT x.*, u.unit, u.owner, u.job, u.filesystem
 		FROM unnest(a_tokens, a_entries, a_bytes, a_errors, a_ended)
 			AS x(token, entries, bytes, errors, ended)
@@ -452,6 +464,9 @@ BEGIN
 	LOOP
 		UPDATE jobs j SET entries = j.entries + s.entries, bytes = j.bytes + s.bytes,
 				errors = j.errors + s.errors,
+				others_units = j.others_units + (s.ended AND s.owner <> me)::int,
+				others_entries = j.others_entries + s.entries * (s.owner <> me)::int,
+				others_bytes = j.others_bytes + s.bytes * (s.owner <> me)::int,
 				units = j.units - (s.ended OR j.recalled)::int
 			WHERE j.owner = s.owner AND j.job = s.job RETURNING j.recalled INTO is_recalled;
 		-- A person reads no more.

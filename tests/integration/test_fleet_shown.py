@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What users see of a fleet, with a real database: a daemon stands for one host, and the others are played."""
+import json
+import os
+import signal
+import unittest
+
+import daemon_fixture
+import fixture
+import postgres
+from fixture import Proc, fill, scratch
+from fleet_wire import Companion
+
+PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
+
+
+class Case(daemon_fixture.Case):
+    """The daemon is host a, on a disk of its own, and hardly deletes anything before a test has it go on."""
+
+    server = None
+    databases = 0
+
+    @classmethod
+    def setUpClass(cls):
+        if not os.path.exists(PROGRAM):
+            raise unittest.SkipTest("reclaim-fleet is not built")
+        scratch.open()
+        if not Case.server:
+            Case.server = postgres.Server(scratch.dir)
+            Case.server.start()
+
+    def setUp(self):
+        super().setUp()
+        self.mount_disk()
+        Case.databases += 1
+        self.database = "shown%d" % Case.databases
+        self.server.psql("CREATE DATABASE %s" % self.database)
+        self.hosts = []
+        self.addCleanup(self.hosts_end)
+        r = self.ctl("fleet", "init", "--database=" + self.string())
+        self.assertEqual(r.err, "")
+
+    def hosts_end(self):
+        for c in self.hosts:
+            c.process.kill()
+            c.process.communicate()
+            c.socket.close()
+
+    def string(self):
+        return self.server.string(self.database)
+
+    def close_database(self):
+        """No host is connected any more, and none can connect."""
+        self.server.psql("ALTER DATABASE %s ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                         "WHERE datname = '%s'" % (self.database, self.database))
+
+    def sql(self, statements):
+        return self.server.psql(statements, self.database)
+
+    def ctl(self, *words, status=0, columns=200):
+        env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "COLUMNS": str(columns)}
+        p = Proc([scratch.binary, *words], self.data, env=env)
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
+    def configuration(self, string=None):
+        return 'fleet: {database: "%s", name: a, filesystems: {%s: scratch}}\n' % (string or self.string(), self.data)
+
+    def join(self, string=None):
+        """The daemon is host a from now on."""
+        self.daemon.stop()
+        self.daemon.configure("pacing: {max-rate: 64KiB/s, min-rate: 64KiB/s}\n" + self.configuration(string))
+        self.daemon.start({"SYSTEMD_LOG_LEVEL": "debug"})
+        if not string:
+            self.daemon.wait_said("This host is a in the fleet")
+
+    def go_on(self):
+        self.daemon.configure(self.configuration())
+        self.daemon.client().call("Reload")
+
+    def play(self, host, units):
+        """Another host, which wants so many units; nothing of it deletes anything."""
+        at = os.path.join(self.data, ".reclaim", "id")
+        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+        c = Companion(PROGRAM, host)
+        self.hosts.append(c)
+        c.join(self.string(), filesystems=(("scratch", os.listdir(at)[0], "/mnt/" + host),), uid_space="default")
+        c.expect("JOINED")
+        if units:
+            c.capacity(units)
+            self.daemon.wait_said("fleet: other hosts would take %d units on scratch" % units)
+        return c
+
+    def begin(self, host):
+        """A job with three units that are open, as that host is stopped."""
+        os.kill(host.process.pid, signal.SIGSTOP)
+        for d in range(30):
+            fill(self.path("t/d%02d" % d), 100)
+        job = self.daemon.client().submit(self.path("t"))
+        self.until(lambda: self.shown(job)["units_open"] == 3)
+        return job
+
+    def claims(self, host):
+        """It has them, and wants no more."""
+        os.kill(host.process.pid, signal.SIGCONT)
+        claims = [host.expect("CLAIMED") for _ in range(3)]
+        host.capacity(0)
+        return claims
+
+    def shown(self, job):
+        """As of now, not of the last renewal of a lease."""
+        self.sql("SELECT pg_notify('reclaimd', 'job a')")
+        return json.loads(self.ctl("show", "--json", str(job)).out)[0]
+
+    def line(self, job):
+        said = [line for line in self.ctl("show", str(job)).out.splitlines() if line.startswith("     Fleet: ")]
+        return said[0][len("     Fleet: "):] if said else None
+
+
+def tearDownModule():
+    if Case.server:
+        Case.server.stop()
+
+
+class Show(Case):
+    KEYS = ("units_open", "others_claimed", "others_units", "others_entries", "others_bytes")
+
+    def seen(self, job, *values):
+        self.until(lambda: tuple(self.shown(job)[k] for k in self.KEYS) == values,
+                   lambda: "%r: %s" % (self.shown(job), self.daemon.said()))
+
+    def test_what_other_hosts_do(self):
+        self.join()
+        b = self.play("b", 3)
+        job = self.begin(b)
+        self.assertEqual(self.line(job), "0 parts at other hosts, 3 open")
+        claims = self.claims(b)
+        self.seen(job, 0, 3, 0, 0, 0)
+        self.assertEqual(self.line(job), "3 parts at other hosts, 0 open (reclaimctl fleet units)")
+        b.finish(claims[0], entries=1000000, nbytes=5 << 20)
+        self.seen(job, 0, 2, 1, 1000000, 5 << 20)
+        self.assertEqual(self.line(job), "2 parts at other hosts, 0 open; 1 part done by them, 1,000,000 entries, 5.0 MiB freed "
+                         "(reclaimctl fleet units)")
+        client = self.daemon.client()
+        self.assertEqual([client.get(job, k) for k in ("UnitsOpen", "OthersClaimed", "OthersUnits", "OthersEntries", "OthersBytes")],
+                         [0, 2, 1, 1000000, 5 << 20])
+        self.assertGreaterEqual(client.get(job, "ProgressEntries"), 1000000)
+        for claim in claims[1:]:
+            b.finish(claim, entries=10, nbytes=0)
+        self.seen(job, 0, 0, 3, 1000020, 5 << 20)
+        self.go_on()
+        self.assertEqual(client.wait(job), "done")
+        ended = "3 parts done by other hosts, 1,000,020 entries, 5.0 MiB freed"
+        self.assertEqual(self.line(job), ended)
+        # Also from the record, and of another job there is nothing to say.
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertEqual(self.line(job), ended)
+        os.mkdir(self.path("other"))
+        other = self.daemon.client().submit(self.path("other"))
+        self.daemon.client().wait(other)
+        self.assertIsNone(self.line(other))
+
+    def test_own_units_are_not_others(self):
+        """What this host does of its own units counts once, and is not told of other hosts."""
+        self.join()
+        b = self.play("b", 3)
+        job = self.begin(b)
+        client = self.daemon.client()
+        self.hosts_end()
+        self.hosts.clear()
+        self.go_on()
+        self.assertEqual(client.wait(job), "done")
+        self.assertEqual([client.get(job, k) for k in ("OthersUnits", "OthersEntries", "ProgressEntries")], [0, 0, 3031])
+        freed = client.call("Get", "ss", "org.reclaimd1.Manager", "EntriesFreed",
+                            interface="org.freedesktop.DBus.Properties").body[0]
+        self.assertEqual(freed, 3031)
+
+    def test_without_the_database(self):
+        """What is not known any more is not told."""
+        self.join()
+        b = self.play("b", 3)
+        job = self.begin(b)
+        self.claims(b)
+        self.seen(job, 0, 3, 0, 0, 0)
+        self.close_database()
+        self.until(lambda: self.daemon.client().get(job, "OthersClaimed") == 0)
+
+
+if __name__ == "__main__":
+    fixture.main()
