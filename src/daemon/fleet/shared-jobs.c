@@ -130,12 +130,17 @@ static void mark_make(struct shared_job *s)
 
 /* ---- what runs ask for -------------------------------------------------------------------- */
 
+/* Also before the database is there: other hosts may come while it runs. */
 static bool may(const struct job *j, void *userdata)
 {
-	struct fleet *f = userdata;
+	const struct fleet *f = userdata;
 
-	return f->joined && strcmp(j->area->host, f->host) == 0 && j->r.staging_id.ino != 0 &&
-	       fleet_filesystem_at(f, j->area->mount);
+	if (strcmp(j->area->host, f->host) != 0 || j->r.staging_id.ino == 0)
+		return false;
+	for (size_t i = 0; i < f->n_filesystems; i++)
+		if (strcmp(f->filesystems[i].path, j->area->mount) == 0)
+			return true;
+	return false;
 }
 
 static struct shared_job *get(struct fleet *f, struct job *j, struct fleet_filesystem *fs)
