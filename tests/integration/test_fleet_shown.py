@@ -4,10 +4,12 @@
 import json
 import os
 import signal
+import time
 import unittest
 
 import daemon_fixture
 import fixture
+import openmetrics
 import postgres
 from fixture import Proc, fill, scratch
 from fleet_wire import Companion
@@ -58,16 +60,16 @@ class Case(daemon_fixture.Case):
     def sql(self, statements):
         return self.server.psql(statements, self.database)
 
-    def ctl(self, *words, status=0, columns=200):
-        env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "COLUMNS": str(columns)}
+    def ctl(self, *words, status=0, daemon=None):
+        env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname((daemon or self.daemon).socket), "COLUMNS": "200"}
         p = Proc([scratch.binary, *words], self.data, env=env)
         self.addCleanup(p.close)
         r = p.finish()
         self.assertEqual(r.status, status, r)
         return r
 
-    def configuration(self, string=None):
-        return 'fleet: {database: "%s", name: a, filesystems: {%s: scratch}}\n' % (string or self.string(), self.data)
+    def configuration(self, string=None, host="a"):
+        return 'fleet: {database: "%s", name: %s, filesystems: {%s: scratch}}\n' % (string or self.string(), host, self.data)
 
     def join(self, string=None):
         """The daemon is host a from now on."""
@@ -94,12 +96,15 @@ class Case(daemon_fixture.Case):
             self.daemon.wait_said("fleet: other hosts would take %d units on scratch" % units)
         return c
 
+    def tree(self):
+        for d in range(30):
+            fill(self.path("t/d%02d" % d), 100)
+        return self.path("t")
+
     def begin(self, host):
         """A job with three units that are open, as that host is stopped."""
         os.kill(host.process.pid, signal.SIGSTOP)
-        for d in range(30):
-            fill(self.path("t/d%02d" % d), 100)
-        job = self.daemon.client().submit(self.path("t"))
+        job = self.daemon.client().submit(self.tree())
         self.until(lambda: self.shown(job)["units_open"] == 3)
         return job
 
@@ -188,6 +193,81 @@ class Show(Case):
         self.seen(job, 0, 3, 0, 0, 0)
         self.close_database()
         self.until(lambda: self.daemon.client().get(job, "OthersClaimed") == 0)
+
+
+class Metrics(Case):
+    def fleet(self, daemon=None):
+        """Those of a fleet, by what is behind their common beginning."""
+        found = openmetrics.parse(self.ctl("metrics", daemon=daemon).out)
+        return {name[len("reclaimd_fleet_"):]: values[()] for name, values in found.items() if name.startswith("reclaimd_fleet_")}
+
+    def counts(self, daemon=None):
+        found = self.fleet(daemon)
+        return [int(found[name + "_total"]) for name in ("published_units", "claimed_units", "done_units", "done_entries",
+                                                         "done_bytes", "others_units", "others_entries", "others_bytes")]
+
+    def test_none_without_a_fleet(self):
+        self.assertEqual(self.fleet(), {})
+        self.ctl("metrics", "--format=prometheus")
+
+    def test_connection(self):
+        before = time.time()
+        self.join()
+        self.assertEqual(self.fleet()["connected"], 1)
+        since = self.fleet()["since_timestamp_seconds"]
+        self.assertTrue(before <= since <= time.time(), since)
+        self.close_database()
+        self.until(lambda: self.fleet()["connected"] == 0)
+        self.assertGreater(self.fleet()["since_timestamp_seconds"], since)
+
+    def test_of_an_owner(self):
+        self.join()
+        b = self.play("b", 3)
+        job = self.begin(b)
+        self.assertEqual(self.counts(), [3, 0, 0, 0, 0, 0, 0, 0])
+        claims = self.claims(b)
+        b.finish(claims[0], entries=1000, nbytes=4096)
+        b.finish(claims[1], entries=10, nbytes=0, ended=0)
+        self.until(lambda: self.shown(job)["others_entries"] == 1010)
+        self.assertEqual(self.counts(), [3, 0, 0, 0, 0, 1, 1010, 4096])
+        # What was counted before the start is not counted again.
+        self.daemon.stop()
+        self.daemon.start({"SYSTEMD_LOG_LEVEL": "debug"})
+        self.assertEqual(self.counts(), [0] * 8)
+        b.capacity(2)
+        another = b.expect("CLAIMED")
+        b.finish(claims[2], entries=5, nbytes=1)
+        self.until(lambda: self.shown(job)["others_entries"] == 1015)
+        self.assertEqual(self.counts()[5:], [1, 5, 1])
+        b.capacity(0)
+        b.finish(another, entries=0, nbytes=0)
+        self.go_on()
+        self.assertEqual(self.daemon.client().wait(job), "done")
+        self.assertEqual(self.daemon.client().get(job, "OthersEntries"), 1015)
+        self.assertEqual(self.counts()[5:], [2, 5, 1])
+
+    def test_of_both(self):
+        """What one host has done for the other is the same on both."""
+        self.join()
+        b = daemon_fixture.Daemon(config=self.configuration(host="b"))
+        self.addCleanup(b.stop)
+        b.start()
+        b.wait_said("This host is b in the fleet")
+        self.daemon.wait_said("fleet: other hosts would take 2 units on scratch")
+        job = self.daemon.client().submit(self.tree())
+        self.until(lambda: self.counts(b)[2] > 3, lambda: b.said() + self.daemon.said())
+        self.go_on()
+        client = self.daemon.client()
+        self.assertEqual(client.wait(job), "done")
+        published, *claimed, units, entries, freed = self.counts()
+        self.assertEqual(claimed, [0] * 4)
+        self.assertEqual([units, entries, freed], self.counts(b)[2:5])
+        self.assertEqual([client.get(job, k) for k in ("OthersUnits", "OthersEntries", "OthersBytes")], [units, entries, freed])
+        self.assertGreaterEqual(published, 4)
+        self.assertGreaterEqual(self.counts(b)[1], units)
+        self.assertGreater(entries, 3)
+        found = openmetrics.parse(self.ctl("metrics", daemon=b).out)
+        self.assertEqual(found["reclaimd_freed_entries_total"][()], entries)
 
 
 if __name__ == "__main__":

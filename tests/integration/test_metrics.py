@@ -223,12 +223,15 @@ class Dashboard(Case):
         exist = set(re.findall("^# TYPE (\\S+)", self.ctl("metrics", "--format=prometheus").out, re.M))
         shown = set(re.findall("reclaimd_[a-z_]+", " ".join(self.expressions())))
         shown = {re.sub("_bucket$", "", name) for name in shown}
-        # Spools and policies, of which none is configured here.
+        # Spools, policies and a fleet, of which none is configured here.
         policies = {"reclaimd_policy_" + name for name in (
             "last_run_timestamp_seconds", "last_success_timestamp_seconds",
             "oldest_kept_timestamp_seconds", "failed", "refused_entries", "excess_entries",
             "deleted_entries_total", "freed_bytes_total")}
-        self.assertEqual(shown - exist, {"reclaimd_spool_waiting"} | policies)
+        fleet = {"reclaimd_fleet_" + name for name in (
+            "connected", "since_timestamp_seconds", "published_units_total", "claimed_units_total", "done_units_total",
+            "done_entries_total", "done_bytes_total", "others_units_total", "others_entries_total", "others_bytes_total")}
+        self.assertEqual(shown - exist, {"reclaimd_spool_waiting"} | policies | fleet)
         self.assertEqual(exist - shown, {"reclaimd_build_info", "reclaimd_device_mode",
                                          "reclaimd_device_freed_entries_total"})
 

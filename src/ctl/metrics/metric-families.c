@@ -48,6 +48,30 @@ static const struct family of_manager[] = {
 	  "Entries that could not be deleted, by the kind of error." },
 };
 
+/* Of a host that is in a fleet. */
+static const struct family of_fleet[] = {
+	{ "reclaimd_fleet_connected", GAUGE, NULL, "FleetConnected", NULL,
+	  "Whether this host is connected to the database of its fleet." },
+	{ "reclaimd_fleet_since_timestamp_seconds", GAUGE, "seconds", "FleetSinceUSec", NULL,
+	  "Since when it is, or is not." },
+	{ "reclaimd_fleet_published_units", COUNTER, NULL, "FleetPublishedUnits", NULL,
+	  "Parts of jobs of this host that hosts could claim." },
+	{ "reclaimd_fleet_claimed_units", COUNTER, NULL, "FleetClaimedUnits", NULL,
+	  "Parts of jobs of other hosts that this host has claimed." },
+	{ "reclaimd_fleet_done_units", COUNTER, NULL, "FleetDoneUnits", NULL,
+	  "Parts of jobs of other hosts that this host has done." },
+	{ "reclaimd_fleet_done_entries", COUNTER, NULL, "FleetDoneEntries", NULL,
+	  "Entries of jobs of other hosts that were removed here." },
+	{ "reclaimd_fleet_done_bytes", COUNTER, "bytes", "FleetDoneBytes", NULL,
+	  "Bytes of jobs of other hosts that were freed here." },
+	{ "reclaimd_fleet_others_units", COUNTER, NULL, "FleetOthersUnits", NULL,
+	  "Parts of jobs of this host that other hosts have done." },
+	{ "reclaimd_fleet_others_entries", COUNTER, NULL, "FleetOthersEntries", NULL,
+	  "Entries of jobs of this host that other hosts have removed." },
+	{ "reclaimd_fleet_others_bytes", COUNTER, "bytes", "FleetOthersBytes", NULL,
+	  "Bytes of jobs of this host that other hosts have freed." },
+};
+
 /* Of each spool, which is an array as the daemon has it: path, state, message, settle, undo,
  * waiting. */
 static const struct family of_spools[] = {
@@ -264,15 +288,19 @@ static void histogram_write(const struct writer *w, const struct family *f, cons
 	(void)fprintf(w->f, "%s_count{device=\"%s\"} %" PRIu64 "\n", f->name, device, sum);
 }
 
-static void manager_write(const struct writer *w, const struct metrics *m)
+static void manager_write(const struct writer *w, const struct metrics *m,
+			  const struct family *families, size_t n_families)
 {
-	for (size_t i = 0; i < ELEMENTSOF(of_manager); i++) {
-		const struct family *f = &of_manager[i];
+	for (size_t i = 0; i < n_families; i++) {
+		const struct family *f = &families[i];
 		json_t *v = json_object_get(m->manager, f->property), *n;
 		const char *name;
+		char text[40];
 
 		head_write(w, f);
-		if (!json_is_object(v))
+		if (f->unit && strcmp(f->unit, "seconds") == 0)
+			(void)fprintf(w->f, "%s %s\n", f->name, seconds(text, v));
+		else if (!json_is_object(v))
 			sample_write(w, f, f->label ? json_string_value(v) : NULL, number_of(v));
 		json_object_foreach(v, name, n) sample_write(w, f, name, number_of(n));
 	}
@@ -425,7 +453,9 @@ void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)
 	head_write(&w, &up);
 	sample_write(&w, &up, NULL, m ? 1 : 0);
 	if (m) {
-		manager_write(&w, m);
+		manager_write(&w, m, of_manager, ELEMENTSOF(of_manager));
+		if (json_text(m->manager, "FleetHost")[0])
+			manager_write(&w, m, of_fleet, ELEMENTSOF(of_fleet));
 		spools_write(&w, m);
 		totals_write(&w, m);
 		trims_write(&w, m);

@@ -149,12 +149,24 @@ struct field {
 	F("Orphans", "t", NUMBER, orphans, TOLD)                                                   \
 	F("Jobs", "a{st}", UNFINISHED, jobs, VARIES)                                               \
 	F("EntriesFreed", "t", NUMBER, entries_freed, VARIES)                                      \
-	F("BytesFreed", "t", NUMBER, bytes_freed, VARIES)
+	F("BytesFreed", "t", NUMBER, bytes_freed, VARIES)                                          \
+	F("FleetHost", "s", CHARS, fleet.host, TOLD)                                               \
+	F("FleetConnected", "b", BOOL, fleet.connected, TOLD)                                      \
+	F("FleetSinceUSec", "t", USEC, fleet.since_usec, TOLD)                                     \
+	F("FleetError", "s", TEXT, fleet.error, TOLD)
 #define METRICS_FIELDS(F)                                                                          \
 	F("JobsFinished", "a{st}", FINISHED, finished, VARIES)                                     \
 	F("Interruptions", "t", NUMBER, interruptions, VARIES)                                     \
 	F("Errors", "a{st}", ERRORS, errors, VARIES)                                               \
-	F("LatencyBoundsUSec", "at", BOUNDS, jobs, CONST)
+	F("LatencyBoundsUSec", "at", BOUNDS, jobs, CONST)                                          \
+	F("FleetPublishedUnits", "t", NUMBER, fleet.published, VARIES)                             \
+	F("FleetClaimedUnits", "t", NUMBER, fleet.claimed, VARIES)                                 \
+	F("FleetDoneUnits", "t", NUMBER, fleet.done.units, VARIES)                                 \
+	F("FleetDoneEntries", "t", NUMBER, fleet.done.entries, VARIES)                             \
+	F("FleetDoneBytes", "t", NUMBER, fleet.done.bytes, VARIES)                                 \
+	F("FleetOthersUnits", "t", NUMBER, fleet.others.units, VARIES)                             \
+	F("FleetOthersEntries", "t", NUMBER, fleet.others.entries, VARIES)                         \
+	F("FleetOthersBytes", "t", NUMBER, fleet.others.bytes, VARIES)
 
 extern const struct field job_fields[], device_fields[], spool_fields[], policy_fields[],
 	status_fields[], metrics_fields[];

@@ -345,6 +345,7 @@ void operation_view(struct operations *o, struct daemon_view *ret)
 		.store_error = c->health.error ? c->health.error : "",
 		.interruptions = jobs->interruptions,
 		.orphans = jobs->orphans,
+		.fleet = jobs->fleet,
 	};
 	freed_view(jobs, ret);
 	memcpy(ret->finished, jobs->finished, sizeof(jobs->finished));

@@ -16,6 +16,7 @@
 #include "daemon/context/failure.h"
 #include "daemon/jobs/job-control.h"
 #include "daemon/jobs/job-submit.h"
+#include "daemon/jobs/sharing.h"
 #include "daemon/jobs/trim-accept.h"
 
 struct context;
@@ -134,6 +135,7 @@ struct daemon_view {
 	uint64_t finished[JOB_STATES];
 	uint64_t errors[ERROR_KINDS]; /* entries that could not be deleted, by errno; 0: others */
 	uint64_t orphans;             /* job directories in staging that are of no job on record */
+	struct sharing_state fleet;
 };
 
 void operation_view(struct operations *o, struct daemon_view *ret);

@@ -102,6 +102,41 @@ bool fleet_publish(struct fleet *f, const struct publish_message *m, const struc
 	return true;
 }
 
+/* ---- how this host stands in it ----------------------------------------------------------- */
+
+/* error: why it is not connected; NULL: it is, or that is not known. */
+static void state_set(struct jobs *jobs, bool connected, const char *error)
+{
+	struct sharing_state *s = &jobs->fleet;
+	bool same = s->since_usec > 0 && s->connected == connected;
+
+	if (same && strcmp(s->error ? s->error : "", error ? error : "") == 0)
+		return;
+	if (!same)
+		s->since_usec = context_clock();
+	s->connected = connected;
+	free(s->error);
+	s->error = error ? strdup(error) : NULL;
+	tell_daemon_changed(jobs->context, "FleetConnected");
+	tell_daemon_changed(jobs->context, "FleetSinceUSec");
+	tell_daemon_changed(jobs->context, "FleetError");
+}
+
+/* By the configuration: "" is in no fleet. Whether it will be connected is not known yet. */
+static void state_begin(struct jobs *jobs, const char *host)
+{
+	struct sharing_state *s = &jobs->fleet;
+
+	if (!*host && !*s->host)
+		return;
+	fleet_name_copy(s->host, host);
+	tell_daemon_changed(jobs->context, "FleetHost");
+	s->since_usec = 0;
+	state_set(jobs, /* connected= */ false, NULL);
+	if (!*host)
+		s->since_usec = 0;
+}
+
 /* ---- what reclaim-fleet says -------------------------------------------------------------- */
 
 /* Once for each thing that is wrong. NULL: nothing is. */
@@ -111,6 +146,7 @@ static void trouble(struct fleet *f, const char *what, const char *why)
 
 	if (asprintf(&text, "%s: %s", what, why) < 0)
 		text = NULL;
+	state_set(f->jobs, /* connected= */ false, text);
 	if (!text || (f->trouble && strcmp(f->trouble, text) == 0))
 		return;
 	log_line(LOG_WARNING, "%s; jobs go on without other hosts", text);
@@ -131,6 +167,7 @@ static void is_joined(struct fleet *f)
 		f->filesystems[i].capacity = UINT_MAX;
 	shared_jobs_joined(f);
 	fleet_capacity_check(f);
+	state_set(f->jobs, /* connected= */ true, NULL);
 }
 
 static void is_lost(struct fleet *f)
@@ -139,6 +176,7 @@ static void is_lost(struct fleet *f)
 	for (size_t i = 0; i < f->n_filesystems; i++)
 		f->filesystems[i].demand = 0;
 	shared_jobs_lost(f);
+	state_set(f->jobs, /* connected= */ false, f->trouble);
 }
 
 static void demand_take(struct fleet *f, const struct wanted_message *m)
@@ -273,6 +311,7 @@ static void link_start(struct fleet *f)
 		units_stop(f);
 		f->link = fleet_link_free(f->link);
 	}
+	state_set(f->jobs, /* connected= */ false, f->trouble);
 	if (fleet_link_new(&f->link, f->jobs->context->event, f->program, &link_callbacks, f) < 0)
 		trouble(f, "reclaim-fleet cannot be started", strerror(ENOMEM));
 }
@@ -348,6 +387,8 @@ void fleet_mounts_changed(struct fleet *f)
 	for (size_t i = 0; f && i < f->n_filesystems; i++)
 		if (!*f->filesystems[i].id && !f->filesystems[i].asked)
 			(void)ask(f, i);
+	if (f && !f->link && f->asking == 0)
+		state_set(f->jobs, /* connected= */ false, "none of its filesystems is mounted");
 }
 
 /* ---- its life ----------------------------------------------------------------------------- */
@@ -389,13 +430,14 @@ static int filesystems_take(struct fleet *f, const struct config *c)
 int fleet_new(struct fleet **ret, struct jobs *jobs)
 {
 	const struct config *c = jobs->context->config;
-	char program[PATH_MAX];
+	char program[PATH_MAX], host[FLEET_NAME_SIZE] = "";
 	struct fleet *f;
-	int r;
+	int r = c->fleet_database ? config_fleet_name(c, host) : 0;
 
 	*ret = NULL;
-	if (!c->fleet_database)
-		return 0;
+	state_begin(jobs, r < 0 ? "" : host);
+	if (r < 0 || !c->fleet_database)
+		return r;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
@@ -413,15 +455,16 @@ int fleet_new(struct fleet **ret, struct jobs *jobs)
 		log_line(LOG_WARNING,
 			 "reclaim-fleet is not installed, which speaks to the database "
 			 "of the fleet; jobs go on without other hosts");
+		state_set(jobs, /* connected= */ false, "reclaim-fleet is not installed");
 		fleet_free(f);
 		return 0;
 	}
 	f->program = strdup(program);
 	f->database = strdup(c->fleet_database);
-	r = !f->program || !f->database ? -ENOMEM : config_fleet_name(c, f->host);
-	if (r >= 0)
-		r = filesystems_take(f, c);
+	fleet_name_copy(f->host, host);
+	r = !f->program || !f->database ? -ENOMEM : filesystems_take(f, c);
 	if (r < 0) {
+		state_set(jobs, /* connected= */ false, strerror(-r));
 		fleet_free(f);
 		return r;
 	}

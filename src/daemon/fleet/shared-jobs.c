@@ -291,6 +291,8 @@ void shared_job_published(struct fleet *f, uint64_t job, bool published)
 {
 	struct shared_job *s = find(f, job);
 
+	/* Parts of other hosts' units are of no job here. */
+	f->jobs->fleet.published += published && job != 0;
 	if (!s || s->unanswered == 0)
 		return;
 	s->unanswered--;
@@ -302,17 +304,25 @@ void shared_job_published(struct fleet *f, uint64_t job, bool published)
 
 /* What other hosts have done of it; another database counts anew. What this host does of its units
  * is counted when that is done. */
-static void others_count(struct job_record *r, const struct job_message *m)
+static void others_count(struct job *j, const struct job_message *m)
 {
+	struct shared_total *all = &j->jobs->fleet.others;
+	struct job_record *r = &j->r;
 	uint64_t units = MIN(m->others_units, COUNT_MOST),
 		 entries = MIN(m->others_entries, COUNT_MOST),
 		 bytes = MIN(m->others_bytes, COUNT_MOST);
 
-	r->entries_done += entries - MIN(entries, r->others_entries);
-	r->bytes_freed += bytes - MIN(bytes, r->others_bytes);
-	r->others_units = MAX(r->others_units, units);
-	r->others_entries = MAX(r->others_entries, entries);
-	r->others_bytes = MAX(r->others_bytes, bytes);
+	units -= MIN(units, r->others_units);
+	entries -= MIN(entries, r->others_entries);
+	bytes -= MIN(bytes, r->others_bytes);
+	r->others_units += units;
+	r->others_entries += entries;
+	r->others_bytes += bytes;
+	r->entries_done += entries;
+	r->bytes_freed += bytes;
+	all->units += units;
+	all->entries += entries;
+	all->bytes += bytes;
 }
 
 void shared_job_report(struct fleet *f, const struct job_message *m)
@@ -322,7 +332,7 @@ void shared_job_report(struct fleet *f, const struct job_message *m)
 
 	if (!s || !s->job)
 		return;
-	others_count(&s->job->r, m);
+	others_count(s->job, m);
 	if (s->job->run) {
 		s->job->r.units_open = MIN(m->open, COUNT_MOST);
 		s->job->r.others_claimed = MIN(m->others_claimed, COUNT_MOST);

@@ -125,19 +125,28 @@ static void reading_ends(struct fleet *f)
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
+static bool is_own(const struct fleet *f, const struct unit_run *u)
+{
+	return strcmp(u->owner, f->host) == 0;
+}
+
 /* What was deleted here is counted here, whatever the database makes of it. */
-static void count(const struct fleet *f, const struct unit_run *u, const struct run_result *result)
+static void count(const struct fleet *f, const struct unit_run *u, const struct finish_message *m)
 {
 	struct jobs *jobs = f->jobs;
-	struct job *own =
-		strcmp(u->owner, f->host) == 0 ? job_table_find(&jobs->table, u->job) : NULL;
+	struct job *own = is_own(f, u) ? job_table_find(&jobs->table, u->job) : NULL;
 
 	if (own && own->run) {
-		run_count(own, result->entries, result->bytes);
+		run_count(own, m->entries, m->bytes);
 		return;
 	}
-	jobs->entries_freed += result->entries;
-	jobs->bytes_freed += result->bytes;
+	jobs->entries_freed += m->entries;
+	jobs->bytes_freed += m->bytes;
+	if (is_own(f, u))
+		return;
+	jobs->fleet.done.units += m->ended;
+	jobs->fleet.done.entries += m->entries;
+	jobs->fleet.done.bytes += m->bytes;
 }
 
 /* ended: there is nothing left of it for another host to do. */
@@ -153,9 +162,9 @@ static void finish(struct unit_run *u, const struct run_result *result, bool end
 		m.entries = result->entries;
 		m.bytes = result->bytes;
 		m.errors = result->errors;
-		if (f)
-			count(f, u, result);
 	}
+	if (f)
+		count(f, u, &m);
 	o = has ? fleet_link_say(f->link, FLEET_FINISH) : NULL;
 	if (o) {
 		fleet_put(o, &m);
@@ -579,6 +588,7 @@ int unit_claimed(struct fleet *f, struct wire_in *in)
 	context_flow_begins(u->context);
 	LIST_INSERT_HEAD(&f->units, u, link);
 	r = claim_take(u, f, in);
+	f->jobs->fleet.claimed += r >= 0 && !is_own(f, u);
 	if (r < 0)
 		unit_free(u);
 	else if (f->ends)

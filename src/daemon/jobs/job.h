@@ -16,6 +16,7 @@
 #include "due-heap.h"
 #include "job-life.h"
 #include "job-rate.h"
+#include "sharing.h"
 #include "store/store.h"
 
 struct remainder;
@@ -24,7 +25,6 @@ struct shrinking;
 struct shrinking_file;
 struct job_run;
 struct pacing_window;
-struct sharing;
 struct submit;
 struct trim_run;
 struct trim_submit;
@@ -135,6 +135,7 @@ struct jobs {
 	void (*window_changed)(struct jobs *jobs);
 	struct pacing_window *window;  /* NULL: none is looked for */
 	const struct sharing *sharing; /* NULL: jobs are not shared with other hosts */
+	struct sharing_state fleet;
 	bool paused;
 	unsigned running;  /* jobs that delete */
 	unsigned trimming; /* jobs that trim */

@@ -303,6 +303,7 @@ void jobs_done(struct jobs *jobs)
 	withdrawals_stop(jobs);
 	job_table_done(&jobs->table);
 	trim_totals_done(jobs);
+	free(jobs->fleet.error);
 	due_heap_done(&jobs->waiting);
 	sd_event_source_disable_unref(jobs->deadline_timer);
 	sd_event_source_disable_unref(jobs->staging_timer);

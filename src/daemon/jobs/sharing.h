@@ -7,9 +7,13 @@
  * more, alone: whatever has become of the units, that run finds what is left. */
 #pragma once
 
-#include "job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fleet-name.h"
 
 struct given_unit;
+struct job;
 
 /* A host goes on with a part of a job for so long after it began to look at the job's mark, by its
  * own clock, and no longer. It looks again in much less. */
@@ -33,6 +37,23 @@ struct sharing {
 	 * Whenever that may have changed, withdrawal_look is called. */
 	bool (*is_busy)(const struct job *j, void *userdata);
 	void *userdata;
+};
+
+struct shared_total {
+	uint64_t units, entries, bytes;
+};
+
+/* How this host stands in its fleet, and what it has shared since the daemon was started. Written
+ * by the part that shares, which comes and goes with the configuration. */
+struct sharing_state {
+	char host[FLEET_NAME_SIZE]; /* what this host is called there; "": it is in no fleet */
+	bool connected;             /* it is one of the fleet, by the database */
+	uint64_t since_usec;        /* when that became so, or not so; CLOCK_REALTIME */
+	char *error;                /* why it is not, in words; NULL: it is not known yet */
+	uint64_t published;         /* units of jobs of this host */
+	uint64_t claimed;           /* units of jobs of other hosts, by this one */
+	struct shared_total done;   /* of those, here */
+	struct shared_total others; /* of jobs of this host, by other hosts */
 };
 
 /* What a worker may give away from now on of this job, if it runs and is shared. job-run.c. */
