@@ -13,6 +13,10 @@
  *   orphans                       directories in staging that are of no job: kept
  *   jobs                          {STATE: how many}, of those that have not finished
  *   entries_freed, bytes_freed    since the daemon was started
+ *   fleet_host                    what this host is called in its fleet; "": it is in none
+ *   fleet_connected               whether it is connected to the database
+ *   fleet_since_usec              since when that is so, or not
+ *   fleet_error                   why it is not, or ""
  *   trim_timers                   {fstrim, reclaimd}: whether fstrim.timer, and any of ours, is
  *                                 active; {units}: the names of ours that are
  *   running                       the jobs that are running, as list has them
@@ -27,6 +31,7 @@
 #include "ctl/jobs/job-list.h"
 #include "ctl/jobs/job-print.h"
 #include "ctl/output/messages.h"
+#include "ctl/output/timestamps.h"
 #include "ctl/policy/policy-state.h"
 #include "ctl/trim/trim-timers.h"
 #include "base/units.h"
@@ -44,6 +49,10 @@ static const struct printed_property table[] = {
 	{ "Jobs", "jobs" },
 	{ "EntriesFreed", "entries_freed" },
 	{ "BytesFreed", "bytes_freed" },
+	{ "FleetHost", "fleet_host" },
+	{ "FleetConnected", "fleet_connected" },
+	{ "FleetSinceUSec", "fleet_since_usec" },
+	{ "FleetError", "fleet_error" },
 };
 
 static void error_line(const struct screen *screen, const char *label, const char *text)
@@ -51,6 +60,23 @@ static void error_line(const struct screen *screen, const char *label, const cha
 	if (text[0])
 		(void)printf("%14s: %s%s%s\n", label, screen->colours ? COLOUR_RED : "", text,
 			     screen->colours ? COLOUR_OFF : "");
+}
+
+static void fleet_line(const json_t *s, const struct screen *screen)
+{
+	const char *host = json_text(s, "fleet_host"), *error = json_text(s, "fleet_error");
+	bool connected = json_is_true(json_object_get(s, "fleet_connected"));
+	bool red = !connected && error[0] && screen->colours;
+	char moment[TIMESTAMP_SIZE];
+
+	if (!host[0])
+		return;
+	(void)timestamp_format(moment, sizeof(moment), json_number(s, "fleet_since_usec"),
+			       realtime_usec());
+	(void)printf("%14s: %s%s to its database as %s since %s", "Fleet", red ? COLOUR_RED : "",
+		     connected ? "connected" : "not connected", host, moment);
+	(void)printf("%s%s%s\n", connected || !error[0] ? "" : ": ", connected ? "" : error,
+		     red ? COLOUR_OFF : "");
 }
 
 static void timers_print(const json_t *s)
@@ -129,6 +155,7 @@ static void status_print(json_t *s, const struct screen *screen)
 		(void)printf("%14s: %s\n", "Pacing window", window);
 	error_line(screen, "Configuration", json_text(s, "configuration_error"));
 	error_line(screen, "Job store", json_text(s, "store_error"));
+	fleet_line(s, screen);
 	if (orphans > 0)
 		(void)printf(
 			"%14s: %s of no job on record, kept; the log says where: move what is in "

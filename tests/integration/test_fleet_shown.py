@@ -270,5 +270,56 @@ class Metrics(Case):
         self.assertEqual(found["reclaimd_freed_entries_total"][()], entries)
 
 
+class Status(Case):
+    def lines(self):
+        return [line[len("         Fleet: "):] for line in self.ctl("status").out.splitlines()
+                if line.startswith("         Fleet: ")]
+
+    def status(self):
+        return json.loads(self.ctl("status", "--json").out)
+
+    def test_in_no_fleet(self):
+        self.assertEqual(self.lines(), [])
+        s = self.status()
+        self.assertEqual([s["fleet_" + k] for k in ("host", "connected", "since_usec", "error")], ["", False, 0, ""])
+
+    def test_connected_and_lost(self):
+        before = time.time_ns() // 1000
+        self.join()
+        (line,) = self.lines()
+        self.assertRegex(line, r"^connected to its database as a since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(.*\)$")
+        s = self.status()
+        self.assertEqual([s["fleet_" + k] for k in ("host", "connected", "error")], ["a", True, ""])
+        self.assertGreaterEqual(s["fleet_since_usec"], before)
+        client = self.daemon.client()
+        self.close_database()
+        self.until(lambda: not self.status()["fleet_connected"])
+        changed = set()
+        while changed != {"FleetConnected", "FleetSinceUSec", "FleetError"}:
+            changed |= set(client.signal("PropertiesChanged").body[1]) & {"FleetConnected", "FleetSinceUSec", "FleetError"}
+        self.until(lambda: self.status()["fleet_error"])
+        (line,) = self.lines()
+        self.assertRegex(line, r"^not connected to its database as a since .*\): The database of the fleet cannot be reached: .")
+        self.assertGreater(self.status()["fleet_since_usec"], s["fleet_since_usec"])
+        # Out of the fleet, there is nothing to tell any more.
+        self.daemon.configure("")
+        client.call("Reload")
+        self.assertEqual(self.lines(), [])
+
+    def test_refused(self):
+        self.join(string=self.server.string())
+        self.until(lambda: self.status()["fleet_error"])
+        (line,) = self.lines()
+        self.assertTrue(line.endswith("): The fleet does not take this host: the database has no schema reclaimd: run reclaimctl "
+                                      "fleet init"), line)
+
+    def test_nothing_is_mounted(self):
+        self.daemon.stop()
+        self.daemon.configure('fleet: {database: "%s", name: a, filesystems: {/nowhere: scratch}}\n' % self.string())
+        self.daemon.start()
+        (line,) = self.lines()
+        self.assertTrue(line.endswith("): none of its filesystems is mounted"), line)
+
+
 if __name__ == "__main__":
     fixture.main()
