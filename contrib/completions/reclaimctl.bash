@@ -94,7 +94,7 @@ _reclaimctl() {
 	check-config) options=--user ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $machine" ;;
-	list) options="--all --state= --user= --lines= --no-legend $machine" ;;
+	list) options="--all --state= --user= --lines= --fleet --database= --configuration-directory= --no-legend $machine" ;;
 	pause | resume) options="--all --no-ask-password $machine" ;;
 	cancel) options="--no-ask-password $machine" ;;
 	restore) options="--to= --no-ask-password $daemon" ;;

@@ -50,6 +50,7 @@ static const struct verb {
 	  { { "list [OPTIONS]", "the daemon's jobs; --all: finished, too" } },
 	  "reclaimctl list --all -n 20\n"
 	  "reclaimctl list --state=failed,partial --user=root\n"
+	  "reclaimctl list --fleet\n"
 	  "reclaimctl list --json=pretty\n" },
 	{ "show",
 	  VERB_SHOW,

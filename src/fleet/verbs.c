@@ -180,7 +180,8 @@ static int units(PGconn *conn, char **argv)
 		conn,
 		"SELECT json_build_object("
 		"'jobs', (SELECT coalesce(json_agg(j ORDER BY j.owner, j.job), '[]') "
-		"FROM reclaimd.show_jobs j), "
+		"FROM (SELECT s.*, h.present FROM reclaimd.show_jobs s "
+		"JOIN reclaimd.show_hosts h ON h.name = s.owner) j), "
 		"'units', (SELECT coalesce(json_agg(u ORDER BY u.host NULLS LAST, u.unit), '[]') "
 		"FROM (SELECT * FROM reclaimd.show_units s ORDER BY s.host NULLS LAST, s.unit "
 		"LIMIT 1000) u))");

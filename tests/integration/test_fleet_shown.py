@@ -60,9 +60,9 @@ class Case(daemon_fixture.Case):
     def sql(self, statements):
         return self.server.psql(statements, self.database)
 
-    def ctl(self, *words, status=0, daemon=None):
+    def ctl(self, *words, status=0, daemon=None, user=None):
         env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname((daemon or self.daemon).socket), "COLUMNS": "200"}
-        p = Proc([scratch.binary, *words], self.data, env=env)
+        p = Proc([scratch.binary, *words], "/" if user else self.data, env=env, user=user)
         self.addCleanup(p.close)
         r = p.finish()
         self.assertEqual(r.status, status, r)
@@ -319,6 +319,53 @@ class Status(Case):
         self.daemon.start()
         (line,) = self.lines()
         self.assertTrue(line.endswith("): none of its filesystems is mounted"), line)
+
+
+class List(Case):
+    def list(self, *words, **how):
+        return self.ctl("list", "--fleet", "--database=" + self.string(), *words, **how)
+
+    def rows(self, *words, **how):
+        return [line.split() for line in self.list(*words, **how).out.splitlines()]
+
+    def test_jobs_of_all_hosts(self):
+        self.join()
+        self.assertEqual(self.rows(), [["No", "jobs", "that", "are", "shared", "now"]])
+        b = self.play("b", 3)
+        job = self.begin(b)
+        os.kill(b.process.pid, signal.SIGCONT)
+        b.publish(1, job=7, uid=54321)
+        b.expect("PUBLISHED")
+        # What is not shared is of no host.
+        other = self.path("other")
+        os.mkdir(other)
+        self.daemon.client().submit(other, undo_usec=3600 * 1000000)
+        titles, own, others, _, total = self.rows()
+        self.assertEqual(titles, ["HOST", "JOB", "STATE", "USER", "ENTRIES", "FREED", "WHEN", "PATH"])
+        self.assertEqual((own[:4], own[-1]), (["a", str(job), "running", "root"], self.path("t")))
+        self.assertEqual(others, ["b", "7", "running", "54321", "0", "0B", "(on", "scratch)"])
+        self.assertEqual(total, ["2", "jobs", "shared", "now"])
+        self.assertEqual(self.rows("--user=54321", "--no-legend"), [others])
+        self.assertEqual(self.rows("-n", "1", "--no-legend"), [others])
+        first, second = json.loads(self.list("--json").out)
+        self.assertEqual((first["host"], first["path"], first["present"], first["filesystem"]),
+                         ("a", self.path("t"), True, "scratch"))
+        self.assertEqual(second, {"host": "b", "id": 7, "uid": 54321, "entries_done": 0, "bytes_freed": 0, "errors": 0,
+                                  "filesystem": "scratch", "units_open": 1, "units_claimed": 0, "present": True})
+        b.end()
+        self.assertEqual(self.rows("--user=54321", "--no-legend")[0][2], "gone")
+        # What the daemon does not show this user is as a job of another host.
+        (line,) = [row for row in self.rows("--no-legend", user=fixture.USER) if row[0] == "a"]
+        self.assertEqual(line[-2:], ["(on", "scratch)"])
+
+    def test_usage(self):
+        for words, said in ((["--fleet", "--all"], "--all and --state= do not go with --fleet"),
+                            (["--fleet", "--state=done"], "--all and --state= do not go with --fleet"),
+                            (["--database=x"], "--database= and --configuration-directory= go with --fleet"),
+                            (["--fleet", "-M", "m"], "--fleet asks the database of this machine, not of that of --machine")):
+            self.assertIn(said, self.ctl("list", *words, status=2).err)
+        r = self.ctl("list", "--fleet", "--database=nonsense", status=1)
+        self.assertIn("the connection string: ", r.err)
 
 
 if __name__ == "__main__":

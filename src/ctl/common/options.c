@@ -281,6 +281,8 @@ static const struct rule {
 	  .help = "those of this user" },
 	{ "lines", 'n', VERB_LIST, take_lines, .accepted = "a number above 0", .syntax = "=NUMBER",
 	  .help = "so many, the newest" },
+	{ "fleet", 0, VERB_LIST, FIELD(fleet),
+	  .help = "those that are shared, of all hosts of the fleet" },
 	{ "no-legend", 0, VERB_LIST | VERB_SPOOLS, FIELD(no_legend), .of = "list and spools",
 	  .help = "no titles above the table, and no sum below it" },
 	{ "all", 0, VERB_PAUSE | VERB_RESUME, FIELD(all), .of = "pause and resume",
@@ -306,9 +308,10 @@ static const struct rule {
 	  .choices = { [FORMAT_OPENMETRICS] = "openmetrics", [FORMAT_PROMETHEUS] = "prometheus" },
 	  .syntax = "=openmetrics|prometheus",
 	  .help = "OpenMetrics 1.0 (default), or for node_exporter" },
-	{ "configuration-directory", 0, VERB_RUN | VERB_TRIM | VERB_PLAN | VERB_POLICY | VERB_FLEET,
+	{ "configuration-directory", 0,
+	  VERB_RUN | VERB_TRIM | VERB_PLAN | VERB_POLICY | VERB_FLEET | VERB_LIST,
 	  FIELD(configuration_dir), .accepted = "a directory",
-	  .of = "run, trim, plan, policy and fleet", .syntax = "=DIR",
+	  .of = "run, trim, plan, policy, fleet and list --fleet", .syntax = "=DIR",
 	  .help = "in place of /etc/reclaimd and /usr/lib/reclaimd" },
 	{ "user", 0, VERB_POLICY | VERB_CHECK_CONFIG, FIELD(user), .of = "policy and check-config",
 	  .help = "your own policies, with your own rights" },
@@ -323,8 +326,8 @@ static const struct rule {
 	  .help = "run: wait until its job has ended" },
 	{ "clock-is-right", 0, VERB_POLICY, FIELD(clock_is_right),
 	  .help = "run: even if the clock was set; and remember that" },
-	{ "database", 0, VERB_FLEET, FIELD(database), .accepted = "a connection string",
-	  .of = "fleet", .syntax = "=CONNECTION",
+	{ "database", 0, VERB_FLEET | VERB_LIST, FIELD(database), .accepted = "a connection string",
+	  .of = "fleet and list --fleet", .syntax = "=CONNECTION",
 	  .help = "in place of the one that is configured" },
 	{ "runtime-directory", 0, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
 	  .of = "verbs that call the daemon", .syntax = "=DIR",
@@ -549,6 +552,12 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_RETRY | VERB_SET) &&
 		 o->n_paths == 0)
 		missing = "no JOB given";
+	if (verb & VERB_LIST && !o->fleet && (o->database || o->configuration_dir))
+		missing = "--database= and --configuration-directory= go with --fleet";
+	else if (verb & VERB_LIST && o->fleet && (o->all || o->states))
+		missing = "--all and --state= do not go with --fleet";
+	else if (verb & VERB_LIST && o->fleet && o->machine)
+		missing = "--fleet asks the database of this machine, not of that of --machine";
 	if (verb & VERB_SET && !o->priority && !o->has_by)
 		missing = "neither --priority= nor --by= given";
 	if (verb & (VERB_PAUSE | VERB_RESUME) && o->all == (o->n_paths > 0))

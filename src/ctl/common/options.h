@@ -58,7 +58,7 @@ struct options {
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */
 	uint64_t interval_usec;        /* of devices and top */
-	const char *database;          /* of fleet; NULL: as it is configured */
+	const char *database;          /* of fleet and list; NULL: as it is configured */
 	const char *configuration_dir; /* of policy; NULL: the system's */
 	const char *state_dir;         /* likewise */
 	const char *output;            /* of metrics; NULL: standard output */
@@ -69,6 +69,7 @@ struct options {
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
 	bool submit, configured;                             /* of trim */
 	bool all;                   /* of list, show, pause, resume, trim */
+	bool fleet;                 /* of list */
 	bool no_legend;             /* of list and spools */
 	bool list;                  /* of pin */
 	bool no_ask_password;       /* of what is done with jobs */

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/program.h"
+#include "config/config.h"
 #include "ctl/output/messages.h"
 
 #define PROGRAM "reclaim-fleet"
@@ -110,6 +111,77 @@ int fleet_call(const char *database, const char *const *words, json_t **ret, str
 				 "was altered");
 		return -EBADMSG;
 	}
+	*ret = v;
+	return 0;
+}
+
+/* ---- as it is configured -------------------------------------------------------------------- */
+
+/* Texts that the database has can be anything; makes them safe to show. */
+static void texts_escape(json_t *v)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	json_object_foreach(v, key, member)
+	{
+		if (json_is_string(member)) {
+			json_t *safe = json_words(json_string_value(member));
+
+			(void)json_string_set(member, json_string_value(safe));
+			json_decref(safe);
+		}
+		texts_escape(member);
+	}
+	json_array_foreach(v, i, member) texts_escape(member);
+}
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	(void)userdata;
+	if (!e->is_warning)
+		config_error_print(e);
+}
+
+/* Returns 0 or an exit status. */
+static int config_read(const struct options *o, struct config **ret)
+{
+	const char *dir = o->configuration_dir;
+	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, error_tell,
+			    NULL);
+
+	if (r >= 0)
+		return 0;
+	complain("configuration", "%s",
+		 r == -EBADMSG ? "has errors, so the fleet is not known" : strerror(-r));
+	return EXIT_FAILED;
+}
+
+int fleet_ask(const struct options *o, const char *command, json_t **ret)
+{
+	const char *const words[] = { command, NULL };
+	struct config *config = NULL;
+	struct safe_text why;
+	json_t *v = NULL;
+	int r = config_read(o, &config);
+
+	if (r)
+		return r;
+	if (!o->database && !config->fleet_database)
+		safe_text_format(&why,
+				 "this host is in no fleet: see fleet in reclaimd.yaml(5), or give "
+				 "--database=");
+	else
+		(void)fleet_call(o->database ? o->database : config->fleet_database, words, &v,
+				 &why);
+	config_free(config);
+	if (!v) {
+		complain("fleet", "%s", why.line);
+		return EXIT_FAILED;
+	}
+	if (o->json == JSON_OFF)
+		texts_escape(v);
 	*ret = v;
 	return 0;
 }

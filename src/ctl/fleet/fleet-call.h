@@ -5,8 +5,14 @@
 #include <jansson.h>
 
 #include "base/escape.h"
+#include "ctl/common/options.h"
 
 /* Runs reclaim-fleet with these words, NULL-terminated, the verb first, and waits for it. database:
  * a connection string, which no other user gets to see. Returns 0 and what it prints, which the
  * caller frees; or a negative errno, and *why says what is wrong: -ENOENT: it is not installed. */
 int fleet_call(const char *database, const char *const *words, json_t **ret, struct safe_text *why);
+
+/* The same with one word, of the database of --database=, else of the one that is configured.
+ * Without
+ * --json all texts are safe to show. Returns 0 or an exit status, after saying what is wrong. */
+int fleet_ask(const struct options *o, const char *command, json_t **ret);

@@ -15,7 +15,6 @@
 
 #include "base/similar.h"
 #include "base/units.h"
-#include "config/config.h"
 #include "ctl/common/client.h"
 #include "ctl/common/options.h"
 #include "ctl/common/verbs.h"
@@ -47,26 +46,6 @@ static const struct table_column unit_columns[] = {
 	{ "JOB", COLUMN_RIGHT },     { "HOST", 0 },
 	{ "ENTRIES", COLUMN_RIGHT }, { "WHAT", COLUMN_PATH },
 };
-
-/* Texts that the database has can be anything; makes them safe to show. */
-static void texts_escape(json_t *v)
-{
-	const char *key;
-	json_t *member;
-	size_t i;
-
-	json_object_foreach(v, key, member)
-	{
-		if (json_is_string(member)) {
-			json_t *safe = json_words(json_string_value(member));
-
-			(void)json_string_set(member, json_string_value(safe));
-			json_decref(safe);
-		}
-		texts_escape(member);
-	}
-	json_array_foreach(v, i, member) texts_escape(member);
-}
 
 /* A cell of a number. */
 static const char *count(char buf[static 28], const json_t *row, const char *key)
@@ -255,68 +234,18 @@ static int words_check(const struct options *o, const char *command)
 	return EXIT_USAGE;
 }
 
-static void error_tell(const struct config_error *e, void *userdata)
-{
-	(void)userdata;
-	if (!e->is_warning)
-		config_error_print(e);
-}
-
-/* Returns 0 or an exit status. */
-static int config_read(const struct options *o, struct config **ret)
-{
-	const char *dir = o->configuration_dir;
-	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, error_tell,
-			    NULL);
-
-	if (r >= 0)
-		return 0;
-	complain("configuration", "%s",
-		 r == -EBADMSG ? "has errors, so the fleet is not known" : strerror(-r));
-	return EXIT_FAILED;
-}
-
-static int call(const struct options *o, const char *database)
-{
-	const char *command = o->paths[0];
-	const char *const words[] = { command, NULL };
-	struct safe_text why;
-	json_t *v = NULL;
-	int r = fleet_call(database, words, &v, &why);
-
-	if (r < 0) {
-		complain("fleet", "%s", why.line);
-		return EXIT_FAILED;
-	}
-	r = EXIT_DONE;
-	if (o->json == JSON_OFF) {
-		texts_escape(v);
-		if (!o->quiet)
-			r = show(o, command, v);
-		json_decref(v);
-	} else {
-		json_print(v, o->json);
-	}
-	return r;
-}
-
 int verb_fleet(const struct options *o, struct client *c)
 {
-	const char *command = o->n_paths > 0 ? o->paths[0] : "", *database = o->database;
-	struct config *config = NULL;
+	const char *command = o->n_paths > 0 ? o->paths[0] : "";
+	json_auto_t *v = NULL;
 	int r = words_check(o, command);
 
 	(void)c;
 	if (r == 0)
-		r = config_read(o, &config);
-	if (r == 0 && !database && !config->fleet_database) {
-		complain("fleet",
-			 "this host is in no fleet: see fleet in reclaimd.yaml(5), or give "
-			 "--database=");
-		r = EXIT_FAILED;
-	}
-	if (r == 0)
-		r = call(o, database ? database : config->fleet_database);
-	config_free(config);
+		r = fleet_ask(o, command, &v);
+	if (r == 0 && o->json != JSON_OFF)
+		json_print(json_incref(v), o->json);
+	else if (r == 0 && !o->quiet)
+		r = show(o, command, v);
 	return r;
 }

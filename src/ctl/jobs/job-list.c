@@ -65,6 +65,7 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 					       &v[i].path,  &v[i].kind,   &v[i].message };
 
 		v[i].settling = false;
+		v[i].host = NULL;
 		memcpy(&v[i], (const char *)numbers + i * NUMBERS_SIZE, NUMBERS_SIZE);
 		for (size_t k = 0; k < ELEMENTSOF(texts); k++) {
 			const char *nul = memchr(text, 0, (size_t)(end - text));

@@ -17,7 +17,8 @@ struct job_line {
 	uint64_t rate_bytes, expected_end_usec, by_usec, names;
 	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
 	const char *state, *origin, *priority, *path, *kind, *message;
-	bool settling; /* where it was asked for: all is deleted */
+	bool settling;    /* where it was asked for: all is deleted */
+	const char *host; /* of a fleet, where jobs of several are shown; NULL: of this one */
 };
 
 /* All zero is an empty list. */

@@ -157,9 +157,10 @@ char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 	return buf;
 }
 
-enum { KIND = 2, PRIORITY = 4, ORIGIN = 5 };
+enum { HOST = 0, KIND = 3, PRIORITY = 5, ORIGIN = 6 };
 
 static const struct table_column columns[] = {
+	[HOST] = { "HOST", 0 },
 	{ "JOB", COLUMN_RIGHT },
 	{ "STATE", COLUMN_STATE },
 	[KIND] = { "KIND", COLUMN_SPARE },
@@ -190,6 +191,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 	_cleanup_free_ char *origin = escape_name(j->origin), *path = job_path_format(j);
 	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
 	const char *const cells[ELEMENTSOF(columns)] = {
+		j->host ? j->host : "",
 		id,
 		j->state,
 		j->kind,
@@ -200,7 +202,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 				     : entries_format(entries, sizeof(entries), j->entries_done,
 						      j->entries, "/"),
 		bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
-		distance_format(when, when_usec(j), now),
+		when_usec(j) > 0 ? distance_format(when, when_usec(j), now) : "",
 		path,
 	};
 
@@ -211,7 +213,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen, bool titles)
 {
 	_cleanup_table_ struct table *t = table_new(columns, ELEMENTSOF(columns));
-	bool kinds = false, priorities = false, origins = false;
+	bool hosts = false, kinds = false, priorities = false, origins = false;
 	uint64_t now = realtime_usec();
 	char user[40] = "";
 	int r = t ? 0 : -ENOMEM;
@@ -220,6 +222,7 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 		/* Looking for a name reads files, and most jobs are of the same user. */
 		if (i == 0 || v[i].uid != v[i - 1].uid)
 			(void)user_format(user, sizeof(user), (uid_t)v[i].uid);
+		hosts = hosts || v[i].host;
 		kinds = kinds || strcmp(v[i].kind, "delete") != 0;
 		priorities = priorities || strcmp(v[i].priority, "normal") != 0;
 		origins = origins || strcmp(v[i].origin, "submit") != 0;
@@ -227,6 +230,8 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 	}
 	if (r < 0)
 		return r;
+	if (!hosts)
+		table_hide(t, HOST);
 	if (!kinds)
 		table_hide(t, KIND);
 	if (!priorities)

@@ -4,6 +4,7 @@
  * With --json, an array with one object for each job; see job-print.h for its keys. */
 #include <stdio.h>
 
+#include "fleet-list.h"
 #include "job-list.h"
 #include "job-print.h"
 #include "ctl/output/messages.h"
@@ -37,7 +38,7 @@ static int table_show(const struct options *o, const struct job_line *v, size_t 
 	return r < 0 ? client_broken(r) : EXIT_DONE;
 }
 
-int verb_list(const struct options *o, struct client *c)
+static int list(const struct options *o, struct client *c)
 {
 	_cleanup_job_list_ struct job_list l = { 0 };
 	const struct job_wish wish = {
@@ -53,4 +54,9 @@ int verb_list(const struct options *o, struct client *c)
 	else if (r == 0 && !o->quiet)
 		r = table_show(o, v, shown, l.n);
 	return r;
+}
+
+int verb_list(const struct options *o, struct client *c)
+{
+	return o->fleet ? fleet_list(o, c) : list(o, c);
 }
