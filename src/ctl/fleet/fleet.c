@@ -42,9 +42,8 @@ static const struct table_column job_columns[] = {
 };
 
 static const struct table_column unit_columns[] = {
-	{ "UNIT", COLUMN_RIGHT },    { "OWNER", 0 },
-	{ "JOB", COLUMN_RIGHT },     { "HOST", 0 },
-	{ "ENTRIES", COLUMN_RIGHT }, { "WHAT", COLUMN_PATH },
+	{ "UNIT", COLUMN_RIGHT },    { "OWNER", 0 }, { "JOB", COLUMN_RIGHT }, { "HOST", 0 },
+	{ "ENTRIES", COLUMN_RIGHT }, { "WHAT", 0 },
 };
 
 /* A cell of a number. */
@@ -137,6 +136,21 @@ static int jobs_fill(struct table *t, const json_t *v)
 	return r;
 }
 
+/* "1/d003: 40 names: f00000 f00001 ...", as much of it as fits. */
+static char *what_of(const json_t *unit)
+{
+	const char *directory = json_text(unit, "directory");
+	uint64_t n = json_number(unit, "names");
+	char names[COUNTED_SIZE] = "", *text;
+
+	if (n > 1)
+		(void)counted_format(names, sizeof(names), n, "name", "names");
+	if (asprintf(&text, "%s%s%s%s%s", directory, directory[0] ? ": " : "", names,
+		     n > 1 ? ": " : "", json_text(unit, "what")) < 0)
+		return NULL;
+	return text;
+}
+
 static int units_fill(struct table *t, const json_t *v)
 {
 	const json_t *u;
@@ -145,17 +159,13 @@ static int units_fill(struct table *t, const json_t *v)
 
 	json_array_foreach(json_object_get(v, "units"), i, u)
 	{
-		_cleanup_free_ char *what = NULL;
+		_cleanup_free_ char *what = what_of(u);
 		char unit[28], job[28], entries[28];
-		const char *host = json_text(u, "host"), *directory = json_text(u, "directory");
-		const char *cells[] = { count(unit, u, "unit"),       json_text(u, "owner"),
-					count(job, u, "job"),         host[0] ? host : "-",
-					count(entries, u, "entries"), NULL };
+		const char *host = json_text(u, "host");
+		const char *const cells[] = { count(unit, u, "unit"),       json_text(u, "owner"),
+					      count(job, u, "job"),         host[0] ? host : "-",
+					      count(entries, u, "entries"), what };
 
-		if (asprintf(&what, "%s%s%s", directory, directory[0] ? ": " : "",
-			     json_text(u, "what")) < 0)
-			what = NULL;
-		cells[ELEMENTSOF(cells) - 1] = what;
 		if (r >= 0)
 			r = table_add(t, cells);
 	}

@@ -589,7 +589,9 @@ CREATE VIEW reclaimd.show_units AS
 	SELECT u.unit, u.owner, u.job, j.uid, u.filesystem, encode(u.directory, 'escape') AS directory,
 		CASE WHEN u.slices > 0 THEN format('slice %s of %s', u.slice + 1, u.slices)
 			ELSE replace(regexp_replace(encode(u.names, 'escape'), '\\000$', ''), '\000', ' ') END AS what,
-		u.host, u.claimed, u.published, u.entries, u.bytes
+		u.host, u.claimed, u.published, u.entries, u.bytes,
+		CASE WHEN u.identities = '' THEN 0
+			ELSE cardinality(string_to_array(u.identities, ' ')) END AS names
 	FROM reclaimd.units u JOIN reclaimd.jobs j ON j.owner = u.owner AND j.job = u.job;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA reclaimd FROM PUBLIC;
