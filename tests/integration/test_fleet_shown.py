@@ -368,5 +368,19 @@ class List(Case):
         self.assertIn("the connection string: ", r.err)
 
 
+class Units(Case):
+    def test_progress(self):
+        """While a unit goes on, its entries are seen to go."""
+        self.join()
+        b = daemon_fixture.Daemon(config="pacing: {max-rate: 64KiB/s, min-rate: 64KiB/s}\n" + self.configuration(host="b"))
+        self.addCleanup(b.stop)
+        b.start({"RECLAIM_LEASE": "6000"})
+        b.wait_said("This host is b in the fleet")
+        self.daemon.wait_said("fleet: other hosts would take 2 units on scratch")
+        self.daemon.client().submit(self.tree())
+        self.until(lambda: any(u["host"] == "b" and u["entries"] > 0 for u in
+                               json.loads(self.ctl("fleet", "units", "--json", "--database=" + self.string()).out)["units"]))
+
+
 if __name__ == "__main__":
     fixture.main()

@@ -30,7 +30,8 @@
 #include "engine/core/name-slice.h"
 #include "fleet-state.h"
 
-/* How often marks are looked at: several times while one look holds. */
+/* How often marks are looked at, which is several times while one look holds, and how far units are
+ * is told. */
 #define LOOK_USEC (2 * USEC_PER_SEC)
 
 /* So long before its lease is over nothing is begun any more: what was begun may take its time. */
@@ -476,6 +477,20 @@ static void look_again(struct unit_run *u)
 		u->look = l;
 }
 
+/* It goes to the database with the next renewal of the lease. */
+static void progress_say(struct fleet *f, const struct unit_run *u)
+{
+	struct wire_out *o =
+		f->joined && u->worker ? fleet_link_say(f->link, FLEET_PROGRESS) : NULL;
+	struct run_progress p;
+
+	if (!o)
+		return;
+	worker_progress(u->worker, &p);
+	fleet_put(o, &(struct unit_progress){ u->token, p.entries, p.bytes });
+	fleet_link_send(f->link);
+}
+
 static void look_later(struct fleet *f);
 
 static int on_look_time(sd_event_source *source, uint64_t usec, void *userdata)
@@ -486,7 +501,10 @@ static int on_look_time(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)source;
 	(void)usec;
 	LIST_FOREACH(u, &f->units, link)
-	look_again(u);
+	{
+		look_again(u);
+		progress_say(f, u);
+	}
 	if (!LIST_EMPTY(&f->units))
 		look_later(f);
 	return 0;
