@@ -11,8 +11,9 @@ import daemon_fixture
 import fixture
 import openmetrics
 import postgres
+import terminal
 from fixture import Proc, fill, scratch
-from fleet_wire import Companion
+from fleet_wire import Companion, regular
 
 PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
 
@@ -83,14 +84,19 @@ class Case(daemon_fixture.Case):
         self.daemon.configure(self.configuration())
         self.daemon.client().call("Reload")
 
-    def play(self, host, units):
-        """Another host, which wants so many units; nothing of it deletes anything."""
-        at = os.path.join(self.data, ".reclaim", "id")
-        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+    def played(self, host, mount="/mnt/scratch", identity="scratch"):
+        """Another host; nothing of it deletes anything."""
         c = Companion(PROGRAM, host)
         self.hosts.append(c)
-        c.join(self.string(), filesystems=(("scratch", os.listdir(at)[0], "/mnt/" + host),), uid_space="default")
+        c.join(self.string(), filesystems=(("scratch", identity, mount),), uid_space="default")
         c.expect("JOINED")
+        return c
+
+    def play(self, host, units):
+        """Another host on the same filesystem, which wants so many units."""
+        at = os.path.join(self.data, ".reclaim", "id")
+        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+        c = self.played(host, identity=os.listdir(at)[0])
         if units:
             c.capacity(units)
             self.daemon.wait_said("fleet: other hosts would take %d units on scratch" % units)
@@ -369,6 +375,30 @@ class List(Case):
 
 
 class Units(Case):
+    @unittest.skipUnless(terminal.pyte, "there is no pyte, which is a terminal")
+    def test_narrow_terminal(self):
+        """No line is longer than it is wide, whatever is in the database."""
+        b = self.played("node0173.rack07.example", "/mnt/a-filesystem-whose-mount-point-has-a-rather-long-name/scratch")
+        for i in range(3):
+            b.publish(i, job=1234567 + i, directory_="1/" + "d" * 100, names=[("name%05d" % k, regular(k + 1)) for k in range(200)])
+            b.expect("PUBLISHED", serial=i)
+        b.publish(3, job=5, names=(("alone", regular(9)),))
+        b.expect("PUBLISHED", serial=3)
+        b.publish(4, job=5, names=(), slice_=6, slices=64)
+        b.expect("PUBLISHED", serial=4)
+        for what in ("hosts", "units"):
+            t = terminal.Terminal([scratch.binary, "fleet", what, "--database=" + self.string()],
+                                  {"NO_COLOR": "1", "SYSTEMD_PAGER": "cat"}, columns=80)
+            self.addCleanup(t.close)
+            self.assertEqual(t.finish(), 0)
+            said = t.last.decode().replace("\r\n", "\n")
+            self.assertLessEqual(max(map(len, said.splitlines())), 80, said)
+        self.assertRegex(said, r"(?m)^ *\d+ +node0173.rack07.example +5 +- +0 +alone$")
+        self.assertIn(" slice 7 of 64\n", said)
+        # A pipe gets all of it.
+        said = self.ctl("fleet", "units", "--database=" + self.string()).out
+        self.assertIn("1/" + "d" * 100 + ": 200 names: name00000 name00001 ", said)
+
     def test_progress(self):
         """While a unit goes on, its entries are seen to go."""
         self.join()

@@ -26,7 +26,10 @@
 static const char *const commands[] = { "hosts", "units", "init" };
 
 static const struct table_column host_columns[] = {
-	{ "HOST", 0 },        { "STATE", 0 }, { "JOBS", COLUMN_RIGHT }, { "CLAIMED", COLUMN_RIGHT },
+	{ "HOST", 0 },
+	{ "STATE", 0 },
+	{ "JOBS", COLUMN_RIGHT | COLUMN_SPARE },
+	{ "CLAIMED", COLUMN_RIGHT | COLUMN_SPARE },
 	{ "FILESYSTEMS", 0 },
 };
 
@@ -42,8 +45,12 @@ static const struct table_column job_columns[] = {
 };
 
 static const struct table_column unit_columns[] = {
-	{ "UNIT", COLUMN_RIGHT },    { "OWNER", 0 }, { "JOB", COLUMN_RIGHT }, { "HOST", 0 },
-	{ "ENTRIES", COLUMN_RIGHT }, { "WHAT", 0 },
+	{ "UNIT", COLUMN_RIGHT | COLUMN_SPARE },
+	{ "OWNER", 0 },
+	{ "JOB", COLUMN_RIGHT },
+	{ "HOST", 0 },
+	{ "ENTRIES", COLUMN_RIGHT | COLUMN_SPARE },
+	{ "WHAT", 0 },
 };
 
 /* A cell of a number. */
