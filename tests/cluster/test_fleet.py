@@ -3,6 +3,7 @@
 """Hosts of a fleet on one cluster filesystem, each with its own mount of it: what each stages is its own, and
 what one has to delete all of them delete."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -378,6 +379,90 @@ class Withdrawn(Joined):
         self.goes_on(helper)
         self.assertEqual(self.until(lambda: re.search(self.ENDED, second.daemon.said())).group(1), "given back")
         self.ends(first, job)
+
+
+class Session(fleet.Case):
+    """What docs/fleet.md shows of three hosts: its commands are run, and print what stands there, but for what is another
+    each time. With RECLAIM_WRITE_DOCS=1 it is written down anew."""
+
+    HOSTS = 3
+    DATABASE = True
+    PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "fleet.md")
+    BLOCK = re.compile(r"(?<=^```\n)\$ reclaimctl fleet hosts\n.*?(?=^```$)", re.S | re.M)
+    SLOW = "pacing: {max-rate: 64KiB/s, min-rate: 64KiB/s}\n"
+
+    def setUp(self):
+        super().setUp()
+        program = os.path.join(os.path.dirname(os.environ["RECLAIMD"]), "reclaim-fleet")
+        self.database.sql("CREATE DATABASE session")
+        fleet.run(program, "init", env=dict(os.environ, RECLAIM_FLEET_DATABASE="host=%s user=postgres dbname=session"
+                                            % self.database.dir))
+        self.said = ""
+        for host in self.hosts:
+            self.assertEqual(host.daemon.stop(), 0)
+            self.configure(host, self.SLOW)
+            host.daemon.start()
+            host.daemon.wait_said("This host is rack%d in the fleet" % host.number)
+
+    def configure(self, host, pacing):
+        host.daemon.configure('%sfleet: {database: "host=%s dbname=session user=reclaimd", name: rack%d, filesystems: {%s: scratch}}\n'
+                              % (pacing, fleet.DATABASE, host.number, host.mountpoint))
+
+    def call(self, *words):
+        """On the first host."""
+        host = self.hosts[0]
+        if "fleet" in words[0] or "--fleet" in words:
+            words += ("--configuration-directory=" + os.path.join(host.daemon.dir, "conf"),)
+        return host.ctl(*words)
+
+    def show(self, *words):
+        """A command, as a person types it."""
+        there = os.path.join(self.hosts[0].mountpoint, self.name)
+        said = self.call(*(w.replace("/mnt/scratch", there) for w in words))
+        said = said.replace(there, "/mnt/scratch").replace(self.hosts[0].mountpoint, "/mnt/scratch")
+        # What a terminal of 80 columns has.
+        self.said += "$ reclaimctl %s\n%s" % (" ".join(words), "".join(
+            (line if len(line) <= 80 or words[0] != "fleet" else line[:79] + "\u2026") + "\n" for line in said.splitlines()))
+
+    def units(self):
+        return json.loads(self.call("fleet", "units", "--json"))["units"]
+
+    def test_three_hosts(self):
+        name = os.path.join(self.name, "old-run")
+        for d in range(60):
+            fill(self.fleet.path(name, "step%03d" % d), 50)
+        self.show("fleet", "hosts")
+        self.show("submit", "/mnt/scratch/old-run")
+        self.until(lambda: {"rack2", "rack3"} <= {u["host"] for u in self.units() if u["entries"] > 0})
+        self.until(lambda: json.loads(self.call("show", "--json", "1"))[0]["others_claimed"] > 0)
+        self.show("fleet", "units")
+        self.show("list", "--fleet")
+        self.show("show", "1")
+        for host in self.hosts:
+            self.configure(host, "")
+            host.client().call("Reload")
+        self.assertEqual(self.hosts[0].client().wait(1), "done")
+        self.show("show", "1")
+        self.show("status")
+        self.compare()
+
+    @staticmethod
+    def shape(block):
+        """Commands, titles of tables, and what lines of other output begin with. How it deletes is told once the host's own
+        part has ended, which may be before the others' have."""
+        lines = [line for line in block.splitlines() if not line.startswith("       How: ")]
+        return [" ".join(line.split()) if line.startswith("$") or re.match(r" *[A-Z]+ +[A-Z ]+$", line) else line.split(":")[0]
+                for line in lines if line.startswith("$") or re.match(r" *[A-Z]+ +[A-Z ]+$| +[A-Z]\w+: ", line)]
+
+    def compare(self):
+        with open(self.PAGE, encoding="utf-8") as f:
+            page = f.read()
+        (block,) = self.BLOCK.findall(page)
+        if os.environ.get("RECLAIM_WRITE_DOCS"):
+            with open(self.PAGE, "w", encoding="utf-8") as f:
+                f.write(page.replace(block, self.said))
+        else:
+            self.assertEqual(self.shape(self.said), self.shape(block))
 
 
 class Hostile(Joined):
