@@ -395,6 +395,7 @@ class Units(Case):
             self.assertLessEqual(max(map(len, said.splitlines())), 80, said)
         self.assertRegex(said, r"(?m)^ *\d+ +node0173.rack07.example +5 +- +0 +alone$")
         self.assertIn(" slice 7 of 64\n", said)
+        self.assertRegex(said, r"(?m)^node0173.rack07.example +1234567 ")
         # A pipe gets all of it.
         said = self.ctl("fleet", "units", "--database=" + self.string()).out
         self.assertIn("1/" + "d" * 100 + ": 200 names: name00000 name00001 ", said)

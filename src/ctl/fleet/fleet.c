@@ -59,6 +59,13 @@ static const char *count(char buf[static 28], const json_t *row, const char *key
 	return count_format(buf, 28, json_number(row, key));
 }
 
+/* Of a job or a unit, as commands take it. */
+static const char *id(char buf[static 28], const json_t *row, const char *key)
+{
+	(void)snprintf(buf, 28, "%" PRIu64, json_number(row, key));
+	return buf;
+}
+
 /* "scratch at /mnt/scratch, ..." */
 static char *mounts_of(const json_t *filesystems, const char *host)
 {
@@ -128,7 +135,7 @@ static int jobs_fill(struct table *t, const json_t *v)
 		char job[28], open[28], claimed[28], entries[28], bytes[16], errors[28];
 		const char *const cells[] = {
 			json_text(j, "owner"),
-			count(job, j, "job"),
+			id(job, j, "job"),
 			json_text(j, "filesystem"),
 			count(open, j, "open"),
 			count(claimed, j, "claimed"),
@@ -169,9 +176,10 @@ static int units_fill(struct table *t, const json_t *v)
 		_cleanup_free_ char *what = what_of(u);
 		char unit[28], job[28], entries[28];
 		const char *host = json_text(u, "host");
-		const char *const cells[] = { count(unit, u, "unit"),       json_text(u, "owner"),
-					      count(job, u, "job"),         host[0] ? host : "-",
-					      count(entries, u, "entries"), what };
+		const char *const cells[] = {
+			id(unit, u, "unit"),  json_text(u, "owner"),        id(job, u, "job"),
+			host[0] ? host : "-", count(entries, u, "entries"), what
+		};
 
 		if (r >= 0)
 			r = table_add(t, cells);
