@@ -88,6 +88,7 @@ struct config *config_free(struct config *c)
 	free(c->trims);
 	free(c->fleet_database);
 	free(c->fleet_name);
+	free(c->fleet_uid_space);
 	free(c->fleet_filesystems);
 	free(c->spools);
 	free(c->devices);
@@ -161,6 +162,11 @@ int config_fleet_name(const struct config *c, char buf[static FLEET_NAME_SIZE])
 		return -EINVAL;
 	fleet_name_copy(buf, host);
 	return 0;
+}
+
+const char *config_fleet_uid_space(const struct config *c)
+{
+	return c->fleet_uid_space ? c->fleet_uid_space : "default";
 }
 
 int config_protect_own(struct config *c, const char *path)

@@ -167,6 +167,7 @@ static const struct config_key fleet_keys[] = {
 	      .expected = "a connection string of libpq, such as \"service=reclaimd\""),
 	VALUE("name", VALUE_NAME, config, fleet_name,
 	      .place = offsetof(struct config, fleet_name_place), .expected = FLEET_NAME "rack7"),
+	VALUE("uid-space", VALUE_NAME, config, fleet_uid_space, .expected = FLEET_NAME "ldap"),
 	{ .name = "filesystems",
 	  .kind = KEY_PAIRS,
 	  .offset = offsetof(struct config, fleet_filesystems),

@@ -109,8 +109,9 @@ struct config {
 	struct config_policy *policies;
 	size_t n_policies;
 
-	char *fleet_database; /* a connection string of libpq; NULL: this host is in no fleet */
-	char *fleet_name;     /* see config_fleet_name; NULL: that of the host */
+	char *fleet_database;  /* a connection string of libpq; NULL: this host is in no fleet */
+	char *fleet_name;      /* see config_fleet_name; NULL: that of the host */
+	char *fleet_uid_space; /* see config_fleet_uid_space */
 	struct config_shared *fleet_filesystems;
 	size_t n_fleet_filesystems;
 
@@ -190,5 +191,9 @@ int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount
  * in small letters. Returns 0; -EINVAL if the host's name cannot be one; or another negative errno.
  */
 int config_fleet_name(const struct config *c, char buf[static FLEET_NAME_SIZE]);
+
+/* What the numbers of this host's users and groups are called: those of hosts that call them the
+ * same are the same. `fleet: uid-space:`, or else "default". Valid as long as c. */
+const char *config_fleet_uid_space(const struct config *c);
 
 struct config *config_free(struct config *c);

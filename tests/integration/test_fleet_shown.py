@@ -319,6 +319,19 @@ class Status(Case):
         self.assertTrue(line.endswith("): The fleet does not take this host: the database has no schema reclaimd: run reclaimctl "
                                       "fleet init"), line)
 
+    def test_other_numbers(self):
+        """Users of the hosts that are there have other numbers, as it is configured."""
+        at = os.path.join(self.data, ".reclaim", "id")
+        self.join()
+        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+        self.played("b", identity=os.listdir(at)[0])
+        self.daemon.configure(self.configuration().replace("name: a", "name: a, uid-space: ldap"))
+        self.daemon.client().call("Reload")
+        self.until(lambda: self.status()["fleet_error"])
+        (line,) = self.lines()
+        self.assertTrue(line.endswith('): The fleet does not take this host: users of "scratch" have the numbers of "default" on '
+                                      'other hosts, and of "ldap" here'), line)
+
     def test_nothing_is_mounted(self):
         self.daemon.stop()
         self.daemon.configure('fleet: {database: "%s", name: a, filesystems: {/nowhere: scratch}}\n' % self.string())

@@ -60,6 +60,7 @@ static const struct bad {
 	{ FLEET("database: ''"), 1, 45, 1, "database: found \"\", expected a connection string" },
 	{ FLEET("database: [x]"), 1, 45, 1,
 	  "database: found a list, expected a connection string" },
+	{ FLEET("uid-space: a b"), 1, 46, 1, "fleet: uid-space: found \"a b\", expected a name" },
 	{ FLEET("name: x"), 1, 8, 1, "fleet: has no database, expected a connection string" },
 	{ "fleet: {database: x}\n", 1, 8, 1, "fleet: has no filesystems, expected those that" },
 	{ "fleet: {database: x, filesystems: {}}\n", 1, 8, 1, "fleet: has no filesystems" },

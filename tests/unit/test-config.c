@@ -518,6 +518,10 @@ START_TEST(fleets_are_read)
 	ck_assert_str_eq(c->fleet_filesystems[1].path, "/");
 	ck_assert_int_eq(config_fleet_name(c, name), 0);
 	ck_assert_str_eq(name, "rack7.a-1");
+	ck_assert_str_eq(config_fleet_uid_space(c), "default");
+	config_free(c);
+	c = load_good("fleet: {database: x, uid-space: ldap.one, filesystems: {/: root}}\n");
+	ck_assert_str_eq(config_fleet_uid_space(c), "ldap.one");
 	config_free(c);
 	/* What is all commented out is no fleet. */
 	c = load_good("fleet:\n");

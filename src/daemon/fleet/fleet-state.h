@@ -9,9 +9,6 @@
 #include "daemon/jobs/sharing.h"
 #include "fleet-link.h"
 
-/* Which numbers users have; hosts with another refuse. One for all fleets until it can be said. */
-#define UID_SPACE "default"
-
 struct given_unit;
 
 struct fleet_filesystem {
@@ -35,6 +32,7 @@ struct fleet {
 	uint64_t lease_usec;   /* by boot_usec: no other host is given before what this one has */
 	sd_event_source *look; /* at the marks of units */
 	char host[FLEET_NAME_SIZE];
+	char uid_space[FLEET_NAME_SIZE]; /* which numbers users have; hosts with another refuse */
 	char *database, *program;
 	struct fleet_filesystem *filesystems;
 	size_t n_filesystems;

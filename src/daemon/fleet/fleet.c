@@ -257,7 +257,7 @@ static void join(struct fleet *f)
 					     .database = f->database,
 					     .host = f->host,
 					     .boot = boot,
-					     .uid_space = UID_SPACE,
+					     .uid_space = f->uid_space,
 					     .lease_msec = gate_lease_msec() });
 	for (size_t i = 0; i < f->n_filesystems; i++)
 		if (*f->filesystems[i].id)
@@ -461,6 +461,7 @@ int fleet_new(struct fleet **ret, struct jobs *jobs)
 	}
 	f->program = strdup(program);
 	f->database = strdup(c->fleet_database);
+	fleet_name_copy(f->uid_space, config_fleet_uid_space(c));
 	fleet_name_copy(f->host, host);
 	r = !f->program || !f->database ? -ENOMEM : filesystems_take(f, c);
 	if (r < 0) {
@@ -515,6 +516,7 @@ static bool is_same(const struct fleet *f, const struct config *c)
 
 	if (!c->fleet_database || strcmp(f->database, c->fleet_database) != 0 ||
 	    config_fleet_name(c, host) < 0 || strcmp(host, f->host) != 0 ||
+	    strcmp(config_fleet_uid_space(c), f->uid_space) != 0 ||
 	    c->n_fleet_filesystems != f->n_filesystems)
 		return false;
 	for (size_t i = 0; i < f->n_filesystems; i++)

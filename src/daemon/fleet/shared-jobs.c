@@ -105,7 +105,7 @@ static void mark_make(struct shared_job *s)
 	struct write_mark_message m = {
 		.host = s->fleet->host,
 		.mount_path = s->filesystem->path,
-		.space = UID_SPACE,
+		.space = s->fleet->uid_space,
 		.uid = j->r.uid,
 		.gid = j->r.gid,
 		.groups = { j->r.groups, j->r.n_groups * sizeof(gid_t) },

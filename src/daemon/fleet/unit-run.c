@@ -402,8 +402,8 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 		failed(u, "its job's mark", r);
 		return;
 	}
-	if (strcmp(mark->space, UID_SPACE) != 0) {
-		refuse(u, "users have other numbers there");
+	if (strcmp(mark->space, u->fleet->uid_space) != 0) {
+		refuse(u, "users have other numbers there (fleet: uid-space)");
 		return;
 	}
 	if (mark->uid != u->uid) {
@@ -437,7 +437,7 @@ static void stop(struct unit_run *u);
 /* Is it what it was when the unit began? */
 static bool is_same(const struct unit_run *u, const struct mark_message *mark)
 {
-	return strcmp(mark->space, UID_SPACE) == 0 && mark->uid == u->uid &&
+	return strcmp(mark->space, u->fleet->uid_space) == 0 && mark->uid == u->uid &&
 	       lasting_equal(&mark->dir, &u->dir) && strcmp(mark->dir_name, u->dir_name) == 0;
 }
 
