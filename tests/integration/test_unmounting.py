@@ -4,6 +4,7 @@
 runs is stopped by umount -l, waits, and goes on when the filesystem is mounted again."""
 import contextlib
 import os
+import signal
 import subprocess
 
 import fixture
@@ -106,6 +107,15 @@ class Staged(Unmounting):
         fixture.unmount_when_free(self.data)
         self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
 
+    def test_fault_12_lazily_while_it_pauses(self):
+        n = self.begun(self.tree())
+        self.client.call("Pause", "at", [n])
+        command("umount", "-l", self.data)
+        self.mount()
+        self.client.call("Resume", "at", [n])
+        self.until(self.begun_again)
+        self.ended(n)
+
     def test_jobs_that_do_not_run_keep_nothing_open(self):
         for name in ("done", "held", "paused", "queued"):
             write(self.path(name))
@@ -147,6 +157,70 @@ class Staged(Unmounting):
         command("mount", "-o", self.options, image, at)
         self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
         return at
+
+
+class Returning(Unmounting):
+    """Two jobs whose names are going back at once."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.daemon.again_with_gate("restore:a")
+        self.canaries = [Canary(self.path(name)) for name in "ab"]
+        write(self.path("other"))
+        *self.both, self.other = (self.client.submit(self.path(name), undo_usec=HOUR) for name in ("a", "b", "other"))
+
+    def ask(self):
+        return self.client.send("Cancel", "at", self.both[:1]), self.client.send("Restore", "ta{sv}", self.both[1], {})
+
+    def detached(self, mounts):
+        """While the worker that puts them back stands before the first of them."""
+        serials, stopped = self.ask(), self.daemon.stopped_worker()
+        command("umount", "-l", self.data)
+        if mounts:
+            self.mount()
+        self.known()
+        return serials, stopped
+
+    def known(self):
+        """Each is answered when it is on record: then both have been asked for, and mounts have been read."""
+        self.client.call("Pause", "at", [self.other])
+        self.client.call("Resume", "at", [self.other])
+
+    def states(self):
+        return [self.client.job(n)["state"] for n in self.both]
+
+    def are_back(self, *serials):
+        """Another worker stands at its gate, too."""
+        def ended():
+            for worker in filter(fixture.is_stopped, self.daemon.workers()):
+                os.kill(worker, signal.SIGCONT)
+            return self.states() == ["cancelled", "restored"]
+
+        self.until(ended)
+        for serial in serials:
+            self.client.answer(serial)
+        for canary in self.canaries:
+            canary.check()
+        fixture.unmount_when_free(self.data)
+
+    def test_fault_12_lazily_and_mounted_again(self):
+        serials, _ = self.detached(mounts=True)
+        self.are_back(*serials)
+
+    def test_fault_12_lazily_and_the_worker_dies(self):
+        serials, stopped = self.detached(mounts=True)
+        os.kill(stopped, signal.SIGKILL)
+        self.are_back(*serials)
+
+    def test_fault_12_lazily_and_not_mounted_yet(self):
+        serials, stopped = self.detached(mounts=False)
+        os.kill(stopped, signal.SIGKILL)
+        for serial in serials:
+            with self.assertRaisesRegex(Error, "its filesystem is not mounted; it is held as before"):
+                self.client.answer(serial)
+        self.mount()
+        self.known()
+        self.are_back(*self.ask())
 
 
 class InPlace(Unmounting):

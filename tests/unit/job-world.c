@@ -260,6 +260,20 @@ void job_world_wait_finished(struct job_world *w, uint64_t id)
 	job_world_until(w, w->finished == id);
 }
 
+void job_world_mount_again(struct job_world *w)
+{
+	char other[128];
+
+	(void)snprintf(other, sizeof(other), "%s/other", w->dir);
+	ck_assert_int_eq(mkdir(other, 0755), 0);
+	ck_assert_int_eq(mount(w->mount, other, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(w->mount, MNT_DETACH), 0);
+	ck_assert_int_eq(mount(other, w->mount, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(other, 0), 0);
+	ck_assert_int_eq(rmdir(other), 0);
+	context_mounts_changed(&w->context);
+}
+
 unsigned job_world_signal(const struct job_world *w, int sig)
 {
 	FILE *f = fopen("/proc/thread-self/children", "re");

@@ -12,16 +12,21 @@
 
 static struct job_world w;
 
-static uint64_t held(const char *text)
+static uint64_t held_name(const char *name, const char *text)
 {
 	uint64_t id;
 
-	file_make(w.mount, "data/a", text);
-	id = job_world_submit(&w, "data/a", HOUR_USEC);
+	file_make(w.mount, name, text);
+	id = job_world_submit(&w, name, HOUR_USEC);
 	ck_assert_msg(id > 0, "%s", w.failure.text.line);
-	ck_assert(!job_world_has(&w, "data/a"));
+	ck_assert(!job_world_has(&w, name));
 	ck_assert_int_eq(access(job_world_staged(&w, id), F_OK), 0);
 	return id;
+}
+
+static uint64_t held(const char *text)
+{
+	return held_name("data/a", text);
 }
 
 static const char *content(const char *path)
@@ -143,6 +148,49 @@ START_TEST(test_restore_goes_on_after_its_worker_died)
 }
 END_TEST
 
+/* Both are asked for, and answered by the worker only once another mount is there. */
+static void two_in_what_was_detached(uint64_t ids[2])
+{
+	const struct intake *i;
+
+	ids[0] = held_name("data/a", "first");
+	ids[1] = held_name("data/b", "second");
+	i = LIST_FIRST(&job_world_job(&w, ids[0])->submitter->intakes);
+	ck_assert_uint_gt(job_world_signal(&w, SIGSTOP), 0);
+	for (size_t n = 0; n < 2; n++)
+		job_world_control_begin(&w, CONTROL_CANCEL, ids[n], NULL);
+	job_world_until(&w, worker_busy(i->worker) == 2);
+	job_world_mount_again(&w);
+}
+
+static void both_are_back(const uint64_t ids[2])
+{
+	job_world_until(&w, !job_world_job(&w, ids[0]) && !job_world_job(&w, ids[1]));
+	ck_assert_str_eq(content(job_world_path(&w, "data/a")), "first");
+	ck_assert_str_eq(content(job_world_path(&w, "data/b")), "second");
+}
+
+/* Neither keeps the other from what is opened anew. */
+START_TEST(test_restore_two_whose_mount_is_another)
+{
+	uint64_t ids[2];
+
+	two_in_what_was_detached(ids);
+	(void)job_world_signal(&w, SIGCONT);
+	both_are_back(ids);
+}
+END_TEST
+
+START_TEST(test_restore_two_whose_mount_is_another_and_whose_worker_died)
+{
+	uint64_t ids[2];
+
+	two_in_what_was_detached(ids);
+	(void)job_world_signal(&w, SIGKILL);
+	both_are_back(ids);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -153,6 +201,8 @@ int main(void)
 		test_restore_refuses_another_directory,
 		test_restore_takes_a_fetched_name_for_back,
 		test_restore_goes_on_after_its_worker_died,
+		test_restore_two_whose_mount_is_another,
+		test_restore_two_whose_mount_is_another_and_whose_worker_died,
 	};
 
 	return job_world_run("job-restore", &w, tests, ELEMENTSOF(tests));

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,18 +109,10 @@ END_TEST
 /* After umount -l and another mount; what is in use by others is not closed beneath them. */
 START_TEST(test_staging_area_opens_what_is_mounted_now)
 {
-	char other[128];
-
 	area_open();
 	open_for_all();
 	job_world_until(&w, all_answered());
-	(void)snprintf(other, sizeof(other), "%s/other", w.dir);
-	ck_assert_int_eq(mkdir(other, 0755), 0);
-	ck_assert_int_eq(mount(w.mount, other, NULL, MS_BIND, NULL), 0);
-	ck_assert_int_eq(umount2(w.mount, MNT_DETACH), 0);
-	ck_assert_int_eq(mount(other, w.mount, NULL, MS_BIND, NULL), 0);
-	ck_assert_int_eq(umount2(other, 0), 0);
-	context_mounts_changed(&w.context);
+	job_world_mount_again(&w);
 	ck_assert(!context_is_mounted(&w.context, area->staging_fd));
 	staging_area_use(area);
 	staging_area_use(area);

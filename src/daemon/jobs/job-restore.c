@@ -36,7 +36,8 @@ struct job_restore {
 	struct chunk *chunk;
 	struct name_restore names[CHUNK];
 	struct outcome *outcome;
-	bool alone;         /* no other host deletes in the job */
+	bool alone; /* no other host deletes in the job */
+	bool uses_area;
 	size_t asked, open; /* of the chunk: sent, and not answered */
 	uint64_t next;
 	sd_event_source *timer;
@@ -56,10 +57,19 @@ static void end_chunk(struct job_restore *b)
 	b->chunk = chunk_free(b->chunk);
 }
 
+/* What waits must not use it: where its mount was detached, it is opened anew only when all that
+ * use it have let go. */
+static void area_release(struct job_restore *b)
+{
+	if (b->uses_area)
+		staging_area_release(b->j->area);
+	b->uses_area = false;
+}
+
 static void finish(struct job_restore *b)
 {
 	end_chunk(b);
-	staging_area_release(b->j->area);
+	area_release(b);
 	sd_event_source_disable_unref(b->timer);
 	b->done(b->j, &b->result, b->userdata);
 	free(b);
@@ -96,6 +106,7 @@ static void retry(struct job_restore *b, int error)
 	uint64_t after = MIN(retry_after_usec(++b->interruptions), RETRY_MOST_USEC);
 
 	end_chunk(b);
+	area_release(b);
 	b->result.stuck = b->stuck_before;
 	b->interrupted = 0;
 	/* Even at once is later: the process that has died may not be reaped yet. */
@@ -148,10 +159,19 @@ static void chunk_answered(struct job_restore *b)
 		load_next(b);
 }
 
+/* From a mount that was detached, names cannot go to where they were by the one that is there now,
+ * though both are one filesystem. */
+static bool is_detached(const struct job_restore *b)
+{
+	return !context_is_mounted(b->j->jobs->context, b->j->area->staging_fd);
+}
+
 static void failed(struct job_restore *b, size_t at, int error)
 {
 	if (retry_helps(error))
 		b->interrupted = error;
+	else if (is_detached(b))
+		b->interrupted = -EAGAIN;
 	else
 		record_stuck(b, &b->chunk->entries[at], error);
 }
@@ -239,6 +259,14 @@ static void on_staging(int r, int fd, void *userdata)
 		restore_chunk(b);
 }
 
+static void area_open(struct job_restore *b)
+{
+	if (!b->uses_area)
+		staging_area_use(b->j->area);
+	b->uses_area = true;
+	staging_area_open(b->j->area, /* make= */ false, on_staging, b);
+}
+
 static void on_loaded(int r, struct chunk *c, void *userdata)
 {
 	struct job_restore *b = userdata;
@@ -258,7 +286,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	else if (c->n == 0)
 		finish(b);
 	else
-		staging_area_open(b->j->area, /* make= */ false, on_staging, b);
+		area_open(b);
 }
 
 static void load(struct job_restore *b)
@@ -331,6 +359,5 @@ void restore_names(struct job *j, enum entry_state state, const struct restore_t
 	/* Both are one filesystem, unless the caller is wrong about it. */
 	b->filesystem = b->to.fd >= 0 ? filesystem_of_fd(j->jobs->context, b->to.fd)
 				      : staging_area_filesystem(j->area);
-	staging_area_use(j->area);
 	load_next(b);
 }
