@@ -358,7 +358,6 @@ static void on_recovered(struct job *j, bool known, void *userdata)
 	struct submit *s = userdata;
 
 	(void)j;
-	staging_area_release(s->area);
 	finish_staging(s, known);
 }
 
@@ -368,6 +367,7 @@ static void on_staged(int r, int dirfd, const struct lasting_identity *staging_i
 	struct submit *s = userdata;
 
 	s->dirfd = dirfd;
+	staging_area_release(s->area);
 	if (r == -EPIPE || r == -ECANCELED) {
 		/* Where it had got to is seen where names are. */
 		s->outcome = outcome_free(s->outcome);
@@ -375,7 +375,6 @@ static void on_staged(int r, int dirfd, const struct lasting_identity *staging_i
 		staged_names_find(s->job, on_recovered, s);
 		return;
 	}
-	staging_area_release(s->area);
 	if (r < 0) {
 		refuse_staged(s, r, f);
 		return;
