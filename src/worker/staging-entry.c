@@ -379,18 +379,37 @@ static int origin_open(const struct restore_message *m)
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }
 
+/* Is staging on the filesystem that the name was on? Where it has no lasting id, the directory of
+ * the name tells. */
+static bool is_its_staging(const struct restore_message *m)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct lasting_identity staging;
+	struct stat of_dir, of_staging;
+
+	if (lasting_at(m->staging, "", &staging) < 0)
+		return false;
+	if (staging.fsid != 0 && m->id.fsid != 0)
+		return staging.fsid == m->id.fsid;
+	dir_fd = origin_open(m);
+	return dir_fd >= 0 && fstat(dir_fd, &of_dir) == 0 && fstat(m->staging, &of_staging) == 0 &&
+	       of_dir.st_dev == of_staging.st_dev;
+}
+
 static int restore(const struct restore_message *m)
 {
 	_cleanup_close_ int job_fd = fd_open_beneath(m->staging, m->job_dir, O_PATH | O_DIRECTORY);
 	_cleanup_close_ int dir_fd = -1;
 	struct lasting_identity now;
 	char number[24];
-	int r;
+	int r = MIN(job_fd, 0);
 
-	if (job_fd < 0)
-		return job_fd;
 	(void)snprintf(number, sizeof(number), "%" PRIu64, m->seq);
-	r = lasting_at(job_fd, number, &now);
+	if (r >= 0)
+		r = lasting_at(job_fd, number, &now);
+	/* What is not in another filesystem's staging may well be in its own. */
+	if (r == -ENOENT && !is_its_staging(m))
+		return -ESTALE;
 	if (r < 0)
 		return r;
 	if (!lasting_equal(&now, &m->id))

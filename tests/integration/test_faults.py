@@ -407,6 +407,25 @@ class Disks(Faults):
         self.assertTrue(c.get(n, "Message") or c.problems(n))
         self.assertEqual(fingerprint(at), before)
 
+    def test_fault_13_another_filesystem_when_names_go_back(self):
+        """It has staging, too; what is not in that is not back yet."""
+        at = self.disk()
+        canary = Canary(self.path("t"))
+        c = self.daemon.client()
+        n = c.submit(self.path("t"), undo_usec=HOUR)
+        fixture.unmount_when_free(at)
+        command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", at)
+        write(os.path.join(at, "x"))
+        self.assertEqual(c.wait(c.submit(os.path.join(at, "x"))), "done")
+        for call in (("Restore", "ta{sv}", n, {}), ("Cancel", "at", [n])):
+            with self.assertRaisesRegex(Error, "could not be put back"):
+                c.call(*call)
+        self.assertEqual(c.job(n)["state"], "held")
+        fixture.unmount_when_free(at)
+        command("mount", "-o", "loop,nodiscard", self.image, at)
+        c.call("Restore", "ta{sv}", n, {})
+        canary.check()
+
 
 class Power(Faults):
     """The store is on another disk than what is deleted, and had its record flushed."""
