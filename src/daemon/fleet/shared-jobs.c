@@ -135,7 +135,9 @@ static bool may(const struct job *j, void *userdata)
 {
 	const struct fleet *f = userdata;
 
-	if (strcmp(j->area->host, f->host) != 0 || j->r.staging_id.ino == 0)
+	/* Other hosts do not know what is to go only if it is empty. */
+	if (j->r.kind != JOB_DELETE || strcmp(j->area->host, f->host) != 0 ||
+	    j->r.staging_id.ino == 0)
 		return false;
 	for (size_t i = 0; i < f->n_filesystems; i++)
 		if (strcmp(f->filesystems[i].path, j->area->mount) == 0)
