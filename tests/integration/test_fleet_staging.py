@@ -287,6 +287,36 @@ class Marked(Case):
         self.is_back()
         self.until(lambda: os.listdir(os.path.dirname(mark)) == [])
 
+    def marked(self, n, mark):
+        """What stands for a job that has run with other hosts."""
+        os.makedirs(os.path.join(mark, "mark=1"), 0o700)
+        os.chmod(os.path.dirname(mark), 0o700)
+        os.chmod(mark, 0o700)
+        return n
+
+    def test_what_pauses_is_not_shared(self):
+        """Also if it has not run since the daemon was started."""
+        n, mark = self.paused()
+        self.marked(n, mark)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual(c.job(n)["state"], "paused")
+        self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
+        c.call("PauseAll")
+        c.call("Resume", "at", [n])
+        self.daemon.kill()
+        with contextlib.suppress(FileNotFoundError):
+            fixture.remove(mark)
+        self.marked(n, mark)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual(c.job(n)["state"], "queued")
+        self.assertEqual(os.listdir(mark), ["mark=1"])
+        c.call("Pause", "at", [n])
+        self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
+        c.call("Cancel", "at", [n])
+        self.is_back()
+
     def test_without_a_mark_nothing_is_waited_for(self):
         n, _ = self.paused()
         self.daemon.start()

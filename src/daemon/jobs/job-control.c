@@ -16,6 +16,7 @@
 #include "pacing-window.h"
 #include "schedule.h"
 #include "undo-deadline.h"
+#include "withdrawal.h"
 #include "base/fd.h"
 #include "base/units.h"
 
@@ -261,6 +262,8 @@ static void pause_at_rest(struct control *c)
 	schedule_remove(j);
 	j->r.resume_state = JOB_QUEUED; /* schedule_job holds it if its time is not over */
 	job_enter(j, PHASE_PAUSED);
+	/* Also one that has not run since the daemon was started. */
+	withdrawal_begin(j);
 	job_save(j, on_saved, c);
 }
 

@@ -11,6 +11,7 @@
 #include "schedule.h"
 #include "staged-names.h"
 #include "trim-totals.h"
+#include "withdrawal.h"
 #include "base/array.h"
 
 /* ---- jobs -------------------------------------------------------------------------------------
@@ -43,6 +44,8 @@ static void take_up(struct job *j)
 		control_resume_restore(j);
 		break;
 	case START_NOTHING:
+		/* It may be shared since before it paused. */
+		withdrawal_begin(j);
 		break;
 	}
 }
