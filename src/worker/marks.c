@@ -339,8 +339,11 @@ static int withdraw_named(const struct mark_place *place)
 	fd = staging_root_dir(marks, place->job, 0700, mnt_id, /* make= */ false);
 	if (fd < 0)
 		return fd;
-	/* If it does not say that it is good, it is withdrawn, or what is left of one. */
-	return renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0 && errno != ENOENT ? -errno : 0;
+	/* If it does not say that it is good, it is withdrawn, or what is left of one. What follows
+	 * is on record somewhere else, and a power cut must not bring the good one back. */
+	if ((renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0 && errno != ENOENT) || fsync(fd) < 0)
+		return -errno;
+	return 0;
 }
 
 int mark_withdraw(struct serving *s)

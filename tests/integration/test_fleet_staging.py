@@ -302,18 +302,47 @@ class Marked(Case):
         c = self.daemon.client()
         self.assertEqual(c.job(n)["state"], "paused")
         self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
-        c.call("PauseAll")
+        # In the queue, where a span of the week lets nothing begin.
+        self.daemon.configure(fleet("a", self.root) + 'pacing: {windows: {"00:00..24:00": {rate: paused}}}\n')
+        c.call("Reload")
         c.call("Resume", "at", [n])
+        for act in (("Pause", "at", [n]), ("PauseAll",)):
+            self.kill_marked(n, mark)
+            c = self.daemon.client()
+            self.assertEqual(c.job(n)["state"], "queued")
+            self.assertEqual(os.listdir(mark), ["mark=1"])
+            c.call(*act)
+            self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
+            if act[0] == "Pause":
+                c.call("Resume", "at", [n])
+        # All pauses when it begins.
+        self.kill_marked(n, mark)
+        self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
+        c = self.daemon.client()
+        self.assertEqual(c.job(n)["state"], "queued")
+        c.call("Cancel", "at", [n])
+        self.is_back()
+
+    def kill_marked(self, n, mark):
+        """The daemon, which then begins with what has a mark."""
         self.daemon.kill()
         with contextlib.suppress(FileNotFoundError):
             fixture.remove(mark)
         self.marked(n, mark)
         self.daemon.start()
-        c = self.daemon.client()
-        self.assertEqual(c.job(n)["state"], "queued")
+
+    def test_withdrawn_later(self):
+        """What cannot be withdrawn when a job pauses is tried again while it does."""
+        n, mark = self.paused()
+        self.marked(n, mark)
+        os.chmod(os.path.dirname(mark), 0o755)
+        self.daemon.start({"SYSTEMD_LOG_LEVEL": "debug"})
+        self.daemon.wait_said("job %d: its mark cannot be withdrawn: " % n)
         self.assertEqual(os.listdir(mark), ["mark=1"])
-        c.call("Pause", "at", [n])
+        os.chmod(os.path.dirname(mark), 0o700)
         self.until(lambda: not os.path.isdir(mark) or os.listdir(mark) == ["mark=0"])
+        c = self.daemon.client()
+        self.assertEqual(c.job(n)["state"], "paused")
         c.call("Cancel", "at", [n])
         self.is_back()
 

@@ -38,6 +38,8 @@ static void take_up(struct job *j)
 			on_staged_known(j, /* known= */ true, NULL);
 		break;
 	case START_QUEUE:
+		if (j->jobs->paused)
+			withdrawal_begin(j);
 		schedule_job(j);
 		break;
 	case START_TAKE_BACK:

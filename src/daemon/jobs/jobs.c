@@ -251,6 +251,8 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		store_says(jobs->context, p->error);
 	JOBS_FOREACH_SAFE(j, next, jobs)
 	{
+		if (pause && j->phase != PHASE_RUNNING)
+			withdrawal_begin(j);
 		if (!pause || j->phase != PHASE_RUNNING)
 			continue;
 		p->open++;

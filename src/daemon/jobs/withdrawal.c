@@ -18,9 +18,13 @@
 /* More than MARK_HOLDS_USEC: what was begun in time may take its time. */
 #define MARK_GONE_USEC (15 * USEC_PER_SEC)
 
+/* What could not be withdrawn is tried again so often: a job that pauses may pause for days. */
+#define AGAIN_USEC (10 * USEC_PER_SEC)
+
 struct withdrawal {
 	struct job *j; /* NULL: it is over, and the answer to what was asked comes yet */
 	bool asked;    /* for the mark to be withdrawn */
+	bool fails;    /* to be asked, and is tried again by and by */
 	bool over;     /* no other host goes on any more, if it goes by its clock */
 	sd_event_source *timer;
 	char *said; /* by the job, before it said that it waits; or NULL */
@@ -138,6 +142,8 @@ static void say_waits(struct withdrawal *w)
 	log_job(LOG_INFO, SD_ID128_NULL, &j->r, "Job %" PRIu64 " %s", j->r.id, j->r.message);
 }
 
+static void fail(struct withdrawal *w, int r);
+
 static void on_withdrawn(int r, void *userdata)
 {
 	struct withdrawal *w = userdata;
@@ -159,43 +165,72 @@ static void on_withdrawn(int r, void *userdata)
 		r = timer_at(j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
 			     boot_usec() + MARK_GONE_USEC, 1, on_over, w, "withdrawal");
 	if (r < 0)
-		end(w, r);
+		fail(w, r);
 	else if (w->done)
 		say_waits(w);
 }
 
-/* *ret is NULL if it could not be begun. */
-static int begin(struct job *j, struct withdrawal **ret)
+static int ask(struct withdrawal *w)
+{
+	int r = mark_ask(w->j, worker_withdraw_mark, on_withdrawn, w);
+
+	w->asked = r >= 0;
+	w->fails = r < 0;
+	return r;
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct withdrawal *w = userdata;
+	int r;
+
+	(void)source;
+	(void)usec;
+	w->timer = sd_event_source_disable_unref(w->timer);
+	r = ask(w);
+	if (r < 0)
+		fail(w, r);
+	return 0;
+}
+
+/* What waits for it is told; where nothing does, nothing else would try again. */
+static void fail(struct withdrawal *w, int r)
+{
+	debug_log("job %" PRIu64 ": its mark cannot be withdrawn: %s", w->j->r.id, strerror(-r));
+	w->fails = true;
+	if (w->done || timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
+				boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
+		end(w, r);
+}
+
+static struct withdrawal *withdrawal_new(struct job *j)
 {
 	const struct sharing *sharing = j->jobs->sharing;
 	struct withdrawal *w = calloc(1, sizeof(*w));
-	int r;
 
 	assert(!j->withdrawal);
-	*ret = NULL;
 	if (!w)
-		return -ENOMEM;
+		return NULL;
 	w->j = j;
-	r = mark_ask(j, worker_withdraw_mark, on_withdrawn, w);
-	if (r < 0) {
-		free(w);
-		return r;
-	}
-	w->asked = true;
+	w->fails = true;
 	j->withdrawal = w;
 	if (sharing)
 		sharing->recall(j, sharing->userdata);
-	*ret = w;
-	return 0;
+	return w;
 }
 
 void withdrawal_begin(struct job *j)
 {
 	struct withdrawal *w;
+	int r;
 
-	/* If it cannot be, what needs it tries again. */
-	if (j->shared && !j->withdrawal)
-		(void)begin(j, &w);
+	if (!j->shared || j->withdrawal)
+		return;
+	/* Without memory, what needs it tries again. */
+	w = withdrawal_new(j);
+	r = w ? ask(w) : 0;
+	if (r < 0)
+		fail(w, r);
 }
 
 void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *userdata),
@@ -207,7 +242,13 @@ void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *use
 	if (j->shared && j->jobs->context->stopping)
 		r = -ECANCELED;
 	else if (j->shared && !w)
-		r = begin(j, &w);
+		r = (w = withdrawal_new(j)) ? 0 : -ENOMEM;
+	if (j->shared && r >= 0 && w->fails) {
+		w->timer = sd_event_source_disable_unref(w->timer);
+		r = ask(w);
+		if (r < 0)
+			end(w, r);
+	}
 	if (!j->shared || r < 0) {
 		done(j, r, userdata);
 		return;

@@ -14,7 +14,8 @@
 
 #include "job.h"
 
-/* Begins, if the job may be shared, and nothing waits for it. */
+/* Begins, if the job may be shared, and nothing waits for it. Where it cannot, it is tried again by
+ * and by. */
 void withdrawal_begin(struct job *j);
 
 /* done is called once, in this call or later. r is 0: no other host deletes in the job, or can
