@@ -563,6 +563,28 @@ START_TEST(test_unit_of_what_is_held_here)
 }
 END_TEST
 
+/* More than this host has room for. Sooner or later that makes no sense, and what was taken is
+ * answered. */
+START_TEST(test_units_without_an_end)
+{
+	struct unit u;
+	unsigned n = 0;
+
+	begin();
+	u = good();
+	u.m.parent.ino++;
+	while (claimed(&u) == 0) {
+		n++;
+		u.m.token++;
+		ck_assert_uint_lt(n, 10000);
+	}
+	ck_assert_uint_ge(n, 4);
+	for (; n > 0; n--)
+		ck_assert(fleet_wait_heard(FLEET_FINISH)->is.finish_message.ended);
+	end(0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -582,6 +604,7 @@ int main(void)
 		test_unit_that_is_revoked,
 		test_unit_while_the_fleet_ends,
 		test_unit_of_what_is_held_here,
+		test_units_without_an_end,
 	};
 
 	return job_world_run("unit-run", &w, tests, ELEMENTSOF(tests));

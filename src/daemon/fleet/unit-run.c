@@ -30,6 +30,10 @@
 #include "engine/core/name-slice.h"
 #include "fleet-state.h"
 
+/* So many of a filesystem make no sense: many times as many as this host takes, for those of a
+ * reclaim-fleet that has ended since, which may still be stopping. */
+#define CLAIMED_MOST 64
+
 /* How often marks are looked at, which is several times while one look holds, and how far units are
  * is told. */
 #define LOOK_USEC (2 * USEC_PER_SEC)
@@ -589,7 +593,9 @@ static int claim_take(struct unit_run *u, struct fleet *f, struct wire_in *in)
 		.path = u->path, .id = m.parent, .slice = m.slice, .slices = m.slices
 	};
 	u->filesystem = fleet_filesystem_named(f, m.filesystem);
-	return !u->owner || !u->path ? -ENOMEM : u->filesystem ? 0 : -EBADMSG;
+	if (!u->owner || !u->path)
+		return -ENOMEM;
+	return u->filesystem && units_count(f, u->filesystem) <= CLAIMED_MOST ? 0 : -EBADMSG;
 }
 
 int unit_claimed(struct fleet *f, struct wire_in *in)
