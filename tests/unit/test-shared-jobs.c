@@ -321,6 +321,35 @@ START_TEST(test_shared_job_hears_of_others)
 }
 END_TEST
 
+/* What the database has of a job that has ended, and could not be told of, goes. What has not ended
+ * stays there, shared or not. */
+START_TEST(test_job_that_was_left_there)
+{
+	static const uint64_t others[] = { 0, UINT64_MAX, UINT64_C(1) << 63 };
+	unsigned n = 0;
+	uint64_t id;
+
+	id = stopped_job(0);
+	ck_assert_int_eq(say_job(id, 1, 0, 0, 0), 0);
+	for (size_t i = 0; i < ELEMENTSOF(others); i++)
+		ck_assert_int_eq(say_job(others[i], 1, 0, 0, 0), 0);
+	ck_assert_ptr_null(fleet_heard(FLEET_FORGET));
+	ck_assert_int_eq(say_job(id + 1, 0, 0, 0, 0), 0);
+	ck_assert_uint_eq(fleet_wait_heard(FLEET_FORGET)->is.job_ended.job, id + 1);
+	gate_open();
+	job_is_done(id, /* marked= */ false);
+	ck_assert_int_eq(say_job(id, 0, 0, 0, 0), 0);
+	ck_assert_uint_eq(fleet_wait_heard(FLEET_FORGET)->is.job_ended.job, id);
+	/* Any number of them has not as many answers. */
+	for (uint64_t i = 0; i < 10000; i++)
+		ck_assert_int_eq(say_job(1000 + i, 0, 0, 0, 0), 0);
+	while (fleet_heard(FLEET_FORGET))
+		n++;
+	ck_assert_uint_lt(n, 1000);
+	end();
+}
+END_TEST
+
 START_TEST(test_shared_job_is_answered_too_often)
 {
 	uint64_t id;
@@ -433,6 +462,7 @@ int main(void)
 		test_shared_job_goes_on_without_the_database,
 		test_shared_job_goes_on_without_a_fleet,
 		test_shared_job_hears_of_others,
+		test_job_that_was_left_there,
 		test_shared_job_is_answered_too_often,
 		test_shared_job_is_cancelled,
 		test_demand_of_every_size,

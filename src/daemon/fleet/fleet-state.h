@@ -44,6 +44,9 @@ struct fleet {
 	bool units_wait;     /* to begin, when they are not any more */
 	uint64_t *forgotten; /* jobs that have ended while the database could not be reached */
 	size_t n_forgotten;
+	/* Since when, and how often, the database was told to forget jobs that are not here. */
+	uint64_t left_usec;
+	unsigned n_left;
 	char *trouble; /* that was logged last, or NULL */
 	struct listener listener;
 	struct sharing sharing;

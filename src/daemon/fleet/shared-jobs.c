@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/debug.h"
+#include "base/fd.h"
 #include "base/units.h"
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
@@ -22,6 +23,10 @@
 
 /* More than any job has: what the database says must fit wherever it is added to. */
 #define COUNT_MOST (UINT64_C(1) << 53)
+
+/* So many that have ended and were not forgotten are told of in a second, by one message each: the
+ * database may have any number. */
+#define LEFT_MOST 16
 
 /* A job of this host that other hosts help with, from when it may be shared until it has ended. */
 struct shared_job {
@@ -327,11 +332,30 @@ static void others_count(struct job *j, const struct job_message *m)
 	all->bytes += bytes;
 }
 
+static void forget(struct fleet *f, uint64_t job);
+
+/* It has ended, and the database was not told: reclaim-fleet, or the daemon, had ended before. */
+static void forget_left(struct fleet *f, uint64_t job)
+{
+	uint64_t now = now_usec();
+
+	if (now - f->left_usec >= USEC_PER_SEC) {
+		f->left_usec = now;
+		f->n_left = 0;
+	}
+	if (f->n_left == LEFT_MOST || job == 0 || job > INT64_MAX)
+		return;
+	f->n_left++;
+	forget(f, job);
+}
+
 void shared_job_report(struct fleet *f, const struct job_message *m)
 {
 	struct shared_job *s = find(f, m->job);
 	char parts[COUNTED_SIZE];
 
+	if (!s && !job_table_find(&f->jobs->table, m->job))
+		forget_left(f, m->job);
 	if (!s || !s->job)
 		return;
 	others_count(s->job, m);
