@@ -79,6 +79,9 @@ class HostDaemon(daemon_fixture.Daemon):
 class Host:
     """Up and mounted when it is made; its daemon is started by start()."""
 
+    SCRIPT = HOST
+    NAMESPACES = ("net", "mount", "uts")
+
     def __init__(self, fleet, number):
         self.fleet = fleet
         self.number = number
@@ -91,14 +94,14 @@ class Host:
         self.write("machine-id", uuid.uuid4().hex + "\n")
         self.boot()
         self.holder = subprocess.Popen(
-            ["unshare", "--net", "--mount", "--uts", "--propagation", "private", "sh", "-c", HOST, "host",
-             self.dir, self.name, fleet.cluster.mountpoint],
+            ["unshare", *("--" + name for name in self.NAMESPACES), "--propagation", "private", "sh", "-c",
+             self.SCRIPT, "host", self.dir, self.name, fleet.cluster.mountpoint],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             preexec_fn=ends_with_its_parent)
         said = self.holder.stdout.readline()
         if said != "ready\n":
             raise servers.Missing("no host: " + said + self.holder.stdout.read())
-        self.enter = ["nsenter", "-t", str(self.holder.pid), "-m", "-n", "-u", "--"]
+        self.enter = ["nsenter", "-t", str(self.holder.pid), *("--" + name for name in self.NAMESPACES), "--"]
         self.link_make()
         self.mount()
         self.daemon = HostDaemon(self)
