@@ -260,18 +260,34 @@ void job_world_wait_finished(struct job_world *w, uint64_t id)
 	job_world_until(w, w->finished == id);
 }
 
+static const char *other(const struct job_world *w)
+{
+	static char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/other", w->dir);
+	return path;
+}
+
+void job_world_unmount(struct job_world *w)
+{
+	ck_assert_int_eq(mkdir(other(w), 0755), 0);
+	ck_assert_int_eq(mount(w->mount, other(w), NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(w->mount, MNT_DETACH), 0);
+	context_mounts_changed(&w->context);
+}
+
+void job_world_mount(struct job_world *w)
+{
+	ck_assert_int_eq(mount(other(w), w->mount, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(other(w), 0), 0);
+	ck_assert_int_eq(rmdir(other(w)), 0);
+	context_mounts_changed(&w->context);
+}
+
 void job_world_mount_again(struct job_world *w)
 {
-	char other[128];
-
-	(void)snprintf(other, sizeof(other), "%s/other", w->dir);
-	ck_assert_int_eq(mkdir(other, 0755), 0);
-	ck_assert_int_eq(mount(w->mount, other, NULL, MS_BIND, NULL), 0);
-	ck_assert_int_eq(umount2(w->mount, MNT_DETACH), 0);
-	ck_assert_int_eq(mount(other, w->mount, NULL, MS_BIND, NULL), 0);
-	ck_assert_int_eq(umount2(other, 0), 0);
-	ck_assert_int_eq(rmdir(other), 0);
-	context_mounts_changed(&w->context);
+	job_world_unmount(w);
+	job_world_mount(w);
 }
 
 unsigned job_world_signal(const struct job_world *w, int sig)

@@ -61,7 +61,9 @@ enum error_cause job_world_change(struct job_world *w, const struct job_change *
 const struct job *job_world_job(const struct job_world *w, uint64_t id);
 void job_world_wait_finished(struct job_world *w, uint64_t id);
 
-/* umount -l of what the names are on, which is then mounted there again. */
+/* umount -l of what the names are on, and the same mounted there again; or both at once. */
+void job_world_unmount(struct job_world *w);
+void job_world_mount(struct job_world *w);
 void job_world_mount_again(struct job_world *w);
 
 /* A signal for all workers. Returns how many there are. */

@@ -395,6 +395,30 @@ START_TEST(test_shared_job_is_cancelled)
 }
 END_TEST
 
+/* Its mark goes when that can be removed. */
+START_TEST(test_shared_job_is_cancelled_while_it_is_not_mounted)
+{
+	uint64_t id;
+
+	id = waiting_job();
+	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);
+	(void)fleet_wait_heard(FLEET_RECALL);
+	ck_assert_int_eq(say_job(id, 0, 0, 0, 0), 0);
+	/* Then its mark has been withdrawn. */
+	job_world_until(&w, strstr(world_job(id)->r.message, "waits before its names go back"));
+	job_world_unmount(&w);
+	job_world_until(&w, w.answered);
+	ck_assert_int_ne(w.failure.cause, ERROR_NONE);
+	job_world_mount(&w);
+	jobs_mounts_changed(&w.jobs);
+	while (is_marked(id))
+		turn();
+	ck_assert_int_eq(job_world_control(&w, CONTROL_CANCEL, id), ERROR_NONE);
+	ck_assert(job_world_has(&w, "data/t"));
+	end();
+}
+END_TEST
+
 START_TEST(test_demand_of_every_size)
 {
 	static const uint64_t units[] = { UINT64_MAX, 0, 1, UINT32_MAX, UINT16_MAX + 1 };
@@ -465,6 +489,7 @@ int main(void)
 		test_job_that_was_left_there,
 		test_shared_job_is_answered_too_often,
 		test_shared_job_is_cancelled,
+		test_shared_job_is_cancelled_while_it_is_not_mounted,
 		test_demand_of_every_size,
 		test_messages_that_are_none,
 	};

@@ -97,6 +97,7 @@ struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
 LIST_HEAD(remainder_list, remainder);
+LIST_HEAD(mark_removal_list, mark_removal);
 LIST_HEAD(trim_submit_list, trim_submit);
 LIST_HEAD(trim_total_list, trim_total);
 
@@ -115,6 +116,8 @@ struct jobs {
 	struct job_table table;
 	struct due_heap waiting; /* for a time */
 	struct remainder_list remainders;
+	struct mark_removal_list mark_removals; /* withdrawal.c */
+	unsigned n_mark_removals;
 	struct shrinking *shrinking;          /* NULL: no large file is kept */
 	struct trim_submit_list trim_submits; /* trims that are on their way into the store */
 	struct trim_total_list trim_totals;   /* trim-totals.h */

@@ -75,6 +75,7 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 			       .window_changed = on_window };
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
+	LIST_INIT(&jobs->mark_removals);
 	LIST_INIT(&jobs->trim_submits);
 	LIST_INIT(&jobs->trim_totals);
 }
@@ -155,6 +156,7 @@ void jobs_mounts_changed(struct jobs *jobs)
 			run_check_mount(j);
 	}
 	remainders_check_mounts(jobs);
+	withdrawals_mounts_changed(jobs);
 	schedule_retry_absent(jobs);
 }
 
@@ -303,6 +305,7 @@ void jobs_done(struct jobs *jobs)
 	at_hand_clear(jobs);
 	shrinking_end(jobs);
 	withdrawals_stop(jobs);
+	withdrawals_done(jobs);
 	job_table_done(&jobs->table);
 	trim_totals_done(jobs);
 	free(jobs->fleet.error);

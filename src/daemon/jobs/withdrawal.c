@@ -21,6 +21,18 @@
 /* What could not be withdrawn is tried again so often: a job that pauses may pause for days. */
 #define AGAIN_USEC (10 * USEC_PER_SEC)
 
+/* Marks of so many jobs that have ended are remembered while they cannot be removed. */
+#define REMOVALS_MOST 4096
+
+/* A mark that is to be removed. */
+struct mark_removal {
+	LIST_ENTRY(mark_removal) link;
+	struct jobs *jobs;
+	struct staging_area *area;
+	uint64_t job;
+	bool asked; /* the answer is to come */
+};
+
 struct withdrawal {
 	struct job *j; /* NULL: it is over, and the answer to what was asked comes yet */
 	bool asked;    /* for the mark to be withdrawn */
@@ -38,42 +50,96 @@ struct withdrawal {
 typedef int (*mark_request_t)(struct worker *w, const struct mark_place *m,
 			      void (*done)(int r, void *userdata), void *userdata);
 
-/* Has the mark withdrawn, or removed. */
-static int mark_ask(const struct job *j, mark_request_t request,
+/* Has the mark of a job withdrawn, or removed. */
+static int mark_ask(struct staging_area *area, uint64_t job, mark_request_t request,
 		    void (*done)(int r, void *userdata), void *userdata)
 {
-	const struct mounts *mounts = context_mounts(j->jobs->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, j->area->mount) : NULL;
-	struct mark_place place = { .mount_path = j->area->mount, .host = j->area->host };
+	const struct mounts *mounts = context_mounts(area->submitters->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
+	struct mark_place place = { .mount_path = area->mount, .host = area->host };
 	struct worker *root;
 	char number[24];
 	int r;
 
 	/* What is at that path otherwise is on another filesystem. */
-	if (!mount || strcmp(mount->target, j->area->mount) != 0)
+	if (!mount || strcmp(mount->target, area->mount) != 0)
 		return -ENODEV;
-	(void)snprintf(number, sizeof(number), "%" PRIu64, j->r.id);
+	(void)snprintf(number, sizeof(number), "%" PRIu64, job);
 	place.mnt_id = mount->id;
 	place.job = number;
-	r = staging_area_intake(j->area, j->jobs->submitters->root, &root);
+	r = staging_area_intake(area, area->submitters->root, &root);
 	return r < 0 ? r : request(root, &place, done, userdata);
+}
+
+static void removal_free(struct mark_removal *m)
+{
+	LIST_REMOVE(m, link);
+	m->jobs->n_mark_removals--;
+	staging_area_unref(m->area);
+	free(m);
+}
+
+/* Of what is not mounted, or is just being so; or the worker has died. */
+static bool helps_later(int r)
+{
+	return r == -ENODEV || r == -EXDEV || r == -ENOENT || r == -EPIPE || r == -ECANCELED;
 }
 
 static void on_removed(int r, void *userdata)
 {
-	(void)userdata;
+	struct mark_removal *m = userdata;
+
+	m->asked = false;
 	if (r < 0)
-		debug_log("fleet: a mark cannot be removed: %s", strerror(-r));
+		debug_log("fleet: the mark of job %" PRIu64 " cannot be removed: %s", m->job,
+			  strerror(-r));
+	if (r >= 0 || !helps_later(r))
+		removal_free(m);
+}
+
+static void removal_ask(struct mark_removal *m)
+{
+	int r;
+
+	m->asked = true;
+	r = mark_ask(m->area, m->job, worker_remove_mark, on_removed, m);
+	if (r < 0)
+		on_removed(r, m);
 }
 
 /* It is not waited for: one that stays is withdrawn, and says nothing of any other job. */
 static void mark_remove(struct job *j)
 {
-	int r = mark_ask(j, worker_remove_mark, on_removed, NULL);
+	struct mark_removal *m =
+		j->jobs->n_mark_removals < REMOVALS_MOST ? calloc(1, sizeof(*m)) : NULL;
 
 	j->shared = j->marked = false;
-	if (r < 0)
-		on_removed(r, NULL);
+	if (!m)
+		return;
+	*m = (struct mark_removal){ .jobs = j->jobs,
+				    .area = staging_area_ref(j->area),
+				    .job = j->r.id };
+	LIST_INSERT_HEAD(&j->jobs->mark_removals, m, link);
+	j->jobs->n_mark_removals++;
+	removal_ask(m);
+}
+
+void withdrawals_mounts_changed(struct jobs *jobs)
+{
+	struct mark_removal *m, *next;
+	const struct job *j;
+
+	for (m = LIST_FIRST(&jobs->mark_removals); m; m = next) {
+		next = LIST_NEXT(m, link);
+		j = job_table_find(&jobs->table, m->job);
+		if (m->asked)
+			continue;
+		/* It may have been made anew since, and is removed when that job ends. */
+		if (j && j->shared)
+			removal_free(m);
+		else
+			removal_ask(m);
+	}
 }
 
 /* ---- what waits --------------------------------------------------------------------------- */
@@ -172,7 +238,7 @@ static void on_withdrawn(int r, void *userdata)
 
 static int ask(struct withdrawal *w)
 {
-	int r = mark_ask(w->j, worker_withdraw_mark, on_withdrawn, w);
+	int r = mark_ask(w->j->area, w->j->r.id, worker_withdraw_mark, on_withdrawn, w);
 
 	w->asked = r >= 0;
 	w->fails = r < 0;
@@ -280,4 +346,14 @@ void withdrawals_stop(struct jobs *jobs)
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
 	withdrawal_forget(j);
+}
+
+void withdrawals_done(struct jobs *jobs)
+{
+	struct mark_removal *m;
+
+	while ((m = LIST_FIRST(&jobs->mark_removals))) {
+		assert(!m->asked);
+		removal_free(m);
+	}
 }

@@ -27,5 +27,10 @@ void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *use
 /* The job has ended: its mark is removed. */
 void withdrawal_finish(struct job *j);
 
+/* Marks that could not be removed, as their filesystem was not mounted, may be now. */
+void withdrawals_mounts_changed(struct jobs *jobs);
+
 /* reclaimd stops: what waits is told so. */
 void withdrawals_stop(struct jobs *jobs);
+/* Frees what is left of them, when no worker has an answer to come. */
+void withdrawals_done(struct jobs *jobs);
