@@ -332,6 +332,19 @@ class Status(Case):
         self.assertTrue(line.endswith('): The fleet does not take this host: users of "scratch" have the numbers of "default" on '
                                       'other hosts, and of "ldap" here'), line)
 
+    def test_one_is_not_mounted(self):
+        """The fleet helps on the other one."""
+        self.daemon.stop()
+        self.daemon.configure("pacing: {max-rate: 64KiB/s, min-rate: 64KiB/s}\n" +
+                              self.configuration().replace("{%s:" % self.data, "{/nowhere: other, %s:" % self.data))
+        self.daemon.start({"SYSTEMD_LOG_LEVEL": "debug"})
+        self.daemon.wait_said("This host is a in the fleet")
+        b = self.play("b", 3)
+        job = self.begin(b)
+        self.claims(b)
+        self.until(lambda: self.shown(job)["others_claimed"] == 3)
+        self.assertNotIn("reclaim-fleet, which speaks", self.daemon.said())
+
     def test_nothing_is_mounted(self):
         self.daemon.stop()
         self.daemon.configure('fleet: {database: "%s", name: a, filesystems: {/nowhere: scratch}}\n' % self.string())

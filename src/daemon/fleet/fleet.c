@@ -70,10 +70,10 @@ void fleet_capacity_check(struct fleet *f)
 
 	for (size_t i = 0; f->joined && i < f->n_filesystems; i++) {
 		struct fleet_filesystem *fs = &f->filesystems[i];
-		unsigned n =
-			f->ends || f->jobs->paused || !*fs->id || is_busy(f, fs) ? 0 : UNITS_MOST;
+		unsigned n = f->ends || f->jobs->paused || is_busy(f, fs) ? 0 : UNITS_MOST;
 
-		if (n == fs->capacity)
+		/* Of one that is not known yet JOIN has said nothing. */
+		if (n == fs->capacity || !*fs->id)
 			continue;
 		o = fleet_link_say(f->link, FLEET_CAPACITY);
 		if (!o)
