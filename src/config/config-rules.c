@@ -142,18 +142,23 @@ static void check_fleet(const struct config *c, const struct yaml_node *root, st
 		problems_add(p, c->fleet_filesystems[FLEET_FILESYSTEMS_MOST].place, &in,
 			     "found %zu filesystems, expected %d at most", c->n_fleet_filesystems,
 			     FLEET_FILESYSTEMS_MOST);
-	for (size_t i = 0; i < c->n_fleet_filesystems; i++)
-		for (size_t j = 0; j < i; j++) {
-			const struct config_shared *a = &c->fleet_filesystems[i],
-						   *b = &c->fleet_filesystems[j];
-			struct crumb at = { .up = &in_shared, .key = a->path };
+	for (size_t i = 0; i < c->n_fleet_filesystems; i++) {
+		const struct config_shared *a = &c->fleet_filesystems[i];
+		struct crumb at = { .up = &in_shared, .key = a->path };
 
-			if (strcmp(a->name, b->name) == 0)
+		if (!a->name)
+			problems_add(p, a->place, &at,
+				     "has no name, expected what the fleet calls it");
+		for (size_t j = 0; j < i; j++) {
+			const struct config_shared *b = &c->fleet_filesystems[j];
+
+			if (a->name && b->name && strcmp(a->name, b->name) == 0)
 				problems_add(p, a->place, &at,
 					     "found \"%s\", which %s in line %u is called, too: "
 					     "expected a name for each filesystem",
 					     a->name, b->path, b->place.line);
 		}
+	}
 }
 
 /* Policies that are sure to do nothing, or nothing by themselves. */

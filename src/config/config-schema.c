@@ -155,9 +155,11 @@ static const struct config_key trim_keys[] = {
 
 #define FLEET_NAME "a name of 1 to 63 letters a to z, digits, - and ., such as "
 
-/* The key is where it is mounted. */
 static const struct config_key shared_keys[] = {
-	VALUE("", VALUE_NAME, config_shared, name, .expected = FLEET_NAME "scratch"),
+	VALUE("name", VALUE_NAME, config_shared, name, .expected = FLEET_NAME "scratch"),
+	VALUE("max-rate", VALUE_RATE, config_shared, rate_max, .limits = { MiB(1), UINT64_MAX },
+	      .preset = "unlimited",
+	      .expected = "unlimited, or a rate of at least 1MiB/s such as 200MiB/s"),
 	{ 0 },
 };
 

@@ -15,7 +15,7 @@ enum key_kind {
 	KEY_SECTION, /* a map of known keys */
 	KEY_NAMED,   /* a map of elements by name, each a map of known keys */
 	KEY_MOUNTS,  /* the same, or a list of names, or "all": none */
-	KEY_PAIRS,   /* a map of elements by name, each a value: the first of the keys */
+	KEY_PAIRS,   /* the same, or a value in place of such a map: the first of the keys */
 	KEY_PATHS,   /* a list of paths: char **, NULL-terminated */
 	KEY_GLOBS,   /* a pattern or a list of them, the same */
 	KEY_OWNERS,  /* a user or a list of them, the same; not empty */

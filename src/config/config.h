@@ -82,6 +82,8 @@ struct config_trim {
 struct config_shared {
 	char *path; /* where it is mounted here: absolute, without . and .. */
 	char *name; /* what the fleet calls it */
+	/* Bytes per second of all hosts of the fleet together; UINT64_MAX: unlimited. */
+	uint64_t rate_max;
 	struct config_place place;
 };
 

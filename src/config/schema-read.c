@@ -130,7 +130,7 @@ static void read_elements(struct problems *p, const struct config_key *key, stru
 		element = element_add(p, key, name, c);
 		if (!element)
 			return;
-		if (key->kind == KEY_PAIRS)
+		if (key->kind == KEY_PAIRS && map->v[i + 1].kind != NODE_MAP)
 			read_value(p, key->keys, &map->v[i + 1], &at, element);
 		else if (is_map(p, &map->v[i + 1], &at, "a map, such as {}"))
 			read_section(p, key->keys, &map->v[i + 1], &at, element);

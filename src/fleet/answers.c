@@ -109,9 +109,14 @@ static void on_join(struct companion *c, const PGresult *result)
 			 field_number(result, i, 3, &units) >= 0)
 			(void)demand_set(&c->demand, (size_t)(s - c->shares), host,
 					 MIN(units, (uint64_t)CLAIMS_MOST));
+		else if (strcmp(what, "works") == 0 && s && host)
+			(void)demand_set(&c->working, (size_t)(s - c->shares), host, 1);
 	}
-	for (size_t i = 0; i < c->n_shares; i++)
+	for (size_t i = 0; i < c->n_shares; i++) {
 		report_demand(c, &c->shares[i]);
+		c->shares[i].others = UINT64_MAX;
+		report_working(c, &c->shares[i]);
+	}
 	report_lease(c);
 }
 
@@ -242,6 +247,7 @@ static void claim_row_take(struct companion *c, const PGresult *result, int row)
 	fleet_name_copy(claim->owner, owner);
 	s->held++;
 	s->wanted -= MIN(s->wanted, (uint64_t)1);
+	s->works = true;
 	m.uid = (uid_t)uid;
 	m.directory = u.directory;
 	m.parent = u.parent;
@@ -452,6 +458,14 @@ static void on_wanted(struct companion *c, struct share *s, const char *host, ui
 	report_demand(c, s);
 }
 
+static void on_works(struct companion *c, struct share *s, const char *host, bool works)
+{
+	if (strcmp(host, c->host) == 0)
+		return;
+	(void)demand_set(&c->working, (size_t)(s - c->shares), host, works);
+	report_working(c, s);
+}
+
 void answers_notice(const char *payload, void *userdata)
 {
 	struct companion *c = userdata;
@@ -469,6 +483,9 @@ void answers_notice(const char *payload, void *userdata)
 	else if (strcmp(words[0], "wanted") == 0 && s && fleet_name_is_valid(words[2]) &&
 		 number_read_between(words[3], 0, INT32_MAX, &n) >= 0)
 		on_wanted(c, s, words[2], (uint64_t)n);
+	else if (strcmp(words[0], "works") == 0 && s && fleet_name_is_valid(words[2]) &&
+		 number_read_between(words[3], 0, 1, &n) >= 0)
+		on_works(c, s, words[2], n);
 	else if (strcmp(words[0], "job") == 0 && strcmp(words[1], c->host) == 0)
 		news_soon(c);
 	else if (strcmp(words[0], "revoke") == 0 &&

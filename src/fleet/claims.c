@@ -55,7 +55,14 @@ void shares_begin(struct companion *c)
 	for (size_t i = 0; i < c->n_shares; i++) {
 		c->shares[i].may_claim = true;
 		c->shares[i].wanted = 0;
+		c->shares[i].works = false;
+		c->shares[i].rate_had = 0;
 	}
+}
+
+bool share_works(const struct share *s)
+{
+	return s->busy || s->held > 0;
 }
 
 uint64_t share_wants(const struct companion *c, const struct share *s)
@@ -70,7 +77,8 @@ bool share_has_to_claim(const struct companion *c, const struct share *s)
 {
 	uint64_t wants = share_wants(c, s);
 
-	return wants != s->wanted || (wants > 0 && s->may_claim);
+	return wants != s->wanted || (wants > 0 && s->may_claim) || share_works(s) != s->works ||
+	       s->rate != s->rate_had;
 }
 
 bool has_to_claim(const struct companion *c)

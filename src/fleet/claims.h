@@ -21,9 +21,12 @@ struct share *share_find(struct companion *c, const char *name);
 /* The database knows of nothing that this host wants. */
 void shares_begin(struct companion *c);
 
+/* Does this host delete there, or is it about to? */
+bool share_works(const struct share *s);
+
 /* How many units this host would take now, by one statement. */
 uint64_t share_wants(const struct companion *c, const struct share *s);
 
-/* Is there anything to be claimed, or another number of units to be wanted from now on? */
+/* Is there anything to be claimed, or is what the database has of this host not so any more? */
 bool share_has_to_claim(const struct companion *c, const struct share *s);
 bool has_to_claim(const struct companion *c);

@@ -39,10 +39,15 @@ struct share {
 	char name[FLEET_NAME_SIZE];
 	char *identity, *path;
 	uint64_t capacity; /* units at the same time */
+	bool busy;         /* with a job of this host's own */
+	uint64_t rate;     /* of all hosts together; 0: unlimited */
 	uint64_t held;     /* claims of it */
 	uint64_t wanted;   /* as the database has it */
+	bool works;        /* the same */
+	uint64_t rate_had; /* the same */
 	uint64_t asked;    /* by the statement under way */
 	uint64_t demand;   /* as reclaimd was told */
+	uint64_t others;   /* the same: hosts that work there */
 	bool may_claim;    /* there may be units that no host has */
 };
 
@@ -83,7 +88,8 @@ struct companion {
 	struct claim *claims;
 	size_t n_claims;
 	struct demand demand;
-	char *refused; /* as reclaimd was told last */
+	struct demand working; /* other hosts, as one unit each */
+	char *refused;         /* as reclaimd was told last */
 	bool lost_told, warned;
 	int error;
 };

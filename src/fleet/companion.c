@@ -98,6 +98,8 @@ static int on_capacity(struct companion *c, const struct capacity_message *m)
 	if (!s)
 		return -EBADMSG;
 	s->capacity = MIN(m->units, (uint64_t)CLAIMS_MOST);
+	s->busy = m->works;
+	s->rate = MIN(m->rate, (uint64_t)INT64_MAX);
 	return 0;
 }
 
@@ -259,6 +261,7 @@ static void companion_done(struct companion *c)
 	wire_out_done(&c->out);
 	items_done(&c->items);
 	demand_done(&c->demand);
+	demand_done(&c->working);
 	for (size_t i = 0; i < c->n_shares; i++) {
 		free(c->shares[i].identity);
 		free(c->shares[i].path);

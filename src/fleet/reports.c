@@ -41,6 +41,16 @@ void report_demand(struct companion *c, struct share *s)
 	report(c, FLEET_DEMAND, &(struct wanted_message){ .filesystem = s->name, .units = sum });
 }
 
+void report_working(struct companion *c, struct share *s)
+{
+	uint64_t sum = demand_sum(&c->working, (size_t)(s - c->shares));
+
+	if (sum == s->others)
+		return;
+	s->others = sum;
+	report(c, FLEET_WORKING, &(struct working_message){ .filesystem = s->name, .hosts = sum });
+}
+
 void report_lease(struct companion *c)
 {
 	/* The server reckons from when it was asked, which is later. */

@@ -15,6 +15,9 @@ void report(struct companion *c, enum fleet_report type, const void *record);
 /* What other hosts want of a filesystem, if that has changed. */
 void report_demand(struct companion *c, struct share *s);
 
+/* How many other hosts work there, if that has changed. */
+void report_working(struct companion *c, struct share *s);
+
 /* That the database has given the lease that was asked for last. */
 void report_lease(struct companion *c);
 

@@ -66,6 +66,7 @@ static void retry_later(struct companion *c)
 static void forget(struct companion *c)
 {
 	demand_done(&c->demand);
+	demand_done(&c->working);
 	for (size_t i = 0; i < c->n_shares; i++)
 		c->shares[i].demand = 0;
 	items_drop_publishes(&c->items);

@@ -106,14 +106,9 @@ void send_news(struct companion *c)
 void send_claim(struct companion *c)
 {
 	_cleanup_parameters_ struct parameters p = { .n = 0 };
+	struct share *of[FLEET_FILESYSTEMS];
+	size_t n = 0;
 
-	parameters_text(&p, c->life);
-	parameters_array(&p);
-	for (size_t i = 0; i < c->n_shares; i++)
-		if (share_has_to_claim(c, &c->shares[i]))
-			parameters_add_text(&p, c->shares[i].name);
-	parameters_array_end(&p);
-	parameters_array(&p);
 	for (size_t i = 0; i < c->n_shares; i++) {
 		struct share *s = &c->shares[i];
 
@@ -121,14 +116,28 @@ void send_claim(struct companion *c)
 			continue;
 		s->asked = share_wants(c, s);
 		s->wanted = s->asked;
+		s->works = share_works(s);
+		s->rate_had = s->rate;
 		/* A notice that comes from now on is of what this statement may not see. */
 		s->may_claim = false;
-		parameters_add_number(&p, (int64_t)s->asked);
+		of[n++] = s;
 	}
+	parameters_text(&p, c->life);
+	parameters_array(&p);
+	for (size_t i = 0; i < n; i++)
+		parameters_add_text(&p, of[i]->name);
 	parameters_array_end(&p);
+	for (int column = 0; column < 3; column++) {
+		parameters_array(&p);
+		for (size_t i = 0; i < n; i++)
+			parameters_add_number(&p, (int64_t)(column == 0   ? of[i]->asked
+							    : column == 1 ? of[i]->works
+									  : of[i]->rate));
+		parameters_array_end(&p);
+	}
 	send_statement(c, STATEMENT_CLAIM,
 		       "SELECT unit, token, owner, job, uid, filesystem, directory, parent, slice, "
-		       "slices, names, identities FROM reclaimd.claim($1, $2, $3)",
+		       "slices, names, identities FROM reclaimd.claim($1, $2, $3, $4, $5)",
 		       &p);
 }
 

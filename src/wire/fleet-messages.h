@@ -5,7 +5,7 @@
  *
  *   reclaimd says                         reclaim-fleet says
  *   JOIN      once: who this host is      JOINED     this host is one of the fleet
- *   CAPACITY  units it would have at once REFUSED    it is not, and why; asked again later
+ *   CAPACITY  what it would do, and does  REFUSED    it is not, and why; asked again later
  *   PUBLISH   a unit for any host         LOST       the database is gone: JOINED or REFUSED follow
  *   FINISH    of a claimed unit           PUBLISHED  other hosts can claim it
  *   PROGRESS  of a claimed unit           CLAIMED    this host is to do that unit
@@ -15,6 +15,7 @@
  *                                         PROBLEM    met with a job of this host by another one
  *                                         ADOPTED    what that host had is this host's now
  *                                         LEASE      how long this host's claims last
+ *                                         WORKING    other hosts that delete now
  *
  * LOST says that what was not PUBLISHED will not be, and that no host wants anything. A unit that
  * is claimed stays this host's while the database is gone, until its LEASE is over; what has become
@@ -57,8 +58,11 @@
 	F(NUMBER, lease_msec)
 /* identity: the same text on all hosts that mount it, and no other filesystem's. */
 #define FIELDS_join_filesystem(F) F(TEXT, name) F(TEXT, identity) F(TEXT, path)
-/* units: claimed at the same time, those that it has included, until they are FINISHed. */
-#define FIELDS_capacity_message(F) F(TEXT, filesystem) F(NUMBER, units)
+/* units: claimed at the same time, those that it has included, until they are FINISHed. works: a
+ * job of this host's own runs there; one that does units is known to work. rate: bytes per second
+ * of all hosts together, as this one has it; 0: unlimited. */
+#define FIELDS_capacity_message(F)                                                                 \
+	F(TEXT, filesystem) F(NUMBER, units) F(BOOL, works) F(NUMBER, rate)
 /* owner: NULL is this host; else the unit is a part of one that is claimed with that token.
  * directory: components beneath the job's with a slash between them, "" is the job's itself.
  * slices: 0 is the names that follow; else all names whose hash modulo slices is slice. */
@@ -108,6 +112,8 @@
 #define FIELDS_revoked_message(F) F(NUMBER, unit) F(NUMBER, token) F(BOOL, lost)
 /* units: in all, now. What is published after that counts against it, until it is told again. */
 #define FIELDS_wanted_message(F) F(TEXT, filesystem) F(NUMBER, units)
+/* Told anew with each JOINED; without the database, what it was last is the best that is known. */
+#define FIELDS_working_message(F) F(TEXT, filesystem) F(NUMBER, hosts)
 /* Units of the job that no host has, and that one has; what all of them have done. It counts every
  * unit that was PUBLISHED before. others: of those, what hosts other than this one have, and have
  * done. */
@@ -147,7 +153,8 @@
 	R(job_message)                                                                             \
 	R(job_problem)                                                                             \
 	R(adopted_message)                                                                         \
-	R(lease_message)
+	R(lease_message)                                                                           \
+	R(working_message)
 
 FLEET_RECORDS(MESSAGE_STRUCT)
 
@@ -171,7 +178,8 @@ FLEET_RECORDS(MESSAGE_STRUCT)
 	R(FLEET_JOB, job_message, nothing)                                                         \
 	R(FLEET_PROBLEM, job_problem, nothing)                                                     \
 	R(FLEET_ADOPTED, adopted_message, nothing)                                                 \
-	R(FLEET_LEASE, lease_message, nothing)
+	R(FLEET_LEASE, lease_message, nothing)                                                     \
+	R(FLEET_WORKING, working_message, nothing)
 
 enum fleet_request { FLEET_REQUEST_NONE, FLEET_REQUESTS(MESSAGE_TYPE) };
 enum fleet_report { FLEET_REPORT_NONE = 31, FLEET_REPORTS(MESSAGE_TYPE) };

@@ -56,7 +56,9 @@ static const struct key root_keys[] = {
 	    "{below: 12.5 %,\n until: 80%}" } },
 	{ "fleet",
 	  { "{database: service=reclaimd, name: rack7, filesystems: {/mnt/a: a, /mnt/b: b}}",
-	    "{database: 'host=db password=x', filesystems: {/mnt/a: a.b-c}}" } },
+	    "{database: 'host=db password=x', filesystems: {/mnt/a: a.b-c}}",
+	    "{database: x, filesystems: {/mnt/a: {name: a, max-rate: 200MiB/s}, /b: {name: "
+	    "b}}}" } },
 	{ "strategy", { "{moosefs: snapshot}", "{moosefs: unlink, moosefs-stall: 20ms}" } },
 	{ "protect",
 	  { "[]", "[/srv/keep, /srv/archive]", "[/v/keep//mine/]", "[\"/v/\\xff\"]",

@@ -166,7 +166,8 @@ static void say_message(struct words *w)
 		m.join_message = (struct join_message){ 1, "service=x", "a", "boot", "one", 0 };
 		break;
 	case FLEET_CAPACITY:
-		m.capacity_message = (struct capacity_message){ "scratch", choose(w, 10) };
+		m.capacity_message = (struct capacity_message){ "scratch", choose(w, 10),
+								chance(w, 50), choose(w, 1000) };
 		break;
 	case FLEET_PUBLISH:
 		m.publish_message =

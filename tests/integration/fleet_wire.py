@@ -26,7 +26,7 @@ def regular(inode, birth=1):
 # N a number, T a text (or None), I an identity.
 REQUESTS = {
     "JOIN": (1, "N version T database T host T boot T uid_space N lease_msec", "T name T identity T path"),
-    "CAPACITY": (2, "T filesystem N units", ""),
+    "CAPACITY": (2, "T filesystem N units N works N rate", ""),
     "PUBLISH": (3, "N serial T owner N token N job N uid T filesystem T directory I parent N slice N slices",
                 "T name I id"),
     "FINISH": (4, "N unit N token N entries N bytes N errors N ended", "T path T what N error"),
@@ -47,6 +47,7 @@ REPORTS = {
     40: ("PROBLEM", "N job T path T what N error", ""),
     41: ("ADOPTED", "T host", ""),
     42: ("LEASE", "N until_usec", ""),
+    43: ("WORKING", "T filesystem N hosts", ""),
 }
 
 
@@ -136,8 +137,8 @@ class Companion:
         self.say("JOIN", filesystems, version=version, database=string, host=self.host,
                  boot=boot or "boot-of-" + self.host, uid_space=uid_space, lease_msec=lease)
 
-    def capacity(self, units, filesystem="scratch"):
-        self.say("CAPACITY", filesystem=filesystem, units=units)
+    def capacity(self, units, filesystem="scratch", works=0, rate=0):
+        self.say("CAPACITY", filesystem=filesystem, units=units, works=works, rate=rate)
 
     def publish(self, serial, job=1, names=(("a", regular(11)),), directory_="", parent=directory(5), slice_=0, slices=0,
                 uid=1000, filesystem="scratch", owner=None, token=0):

@@ -220,7 +220,7 @@ class Units(Case):
         a.expect("PUBLISHED")
         b.capacity(1)
         b.expect("CLAIMED")
-        self.assertEqual([m.name for m in b.heard], ["JOINED", "CLAIMED"])
+        self.assertEqual([m.name for m in b.heard], ["JOINED", "WORKING", "CLAIMED"])
 
 
 class Leases(Case):
@@ -353,6 +353,103 @@ class Leases(Case):
         said = self.statements()
         self.assertGreater(len(said), 240)
         self.assertLessEqual(len(said), 50 * ((said[-1][0] - said[0][0]) / 1000 + 1))
+
+
+class Working(Case):
+    """Each host hears how many others delete on a filesystem: it has its part of what all may do together."""
+
+    def test_hosts_that_come_and_go(self):
+        a, b, c = self.joined("a"), self.joined("b"), self.joined("c")
+        for host in (a, b, c):
+            host.expect("WORKING", filesystem="scratch", hosts=0)
+        a.capacity(0, works=1, rate=1 << 40)
+        for host in (b, c):
+            host.expect("WORKING", hosts=1)
+        b.capacity(2, works=1)
+        a.expect("WORKING", hosts=1)
+        c.expect("WORKING", hosts=2)
+        # One that comes is told at once.
+        self.joined("d").expect("WORKING", hosts=2)
+        self.assertEqual(self.sql("SELECT host, works, max_rate FROM reclaimd.mounts ORDER BY host"),
+                         "a|t|1099511627776\nb|t|\nc|f|\nd|f|")
+        self.ended(b)
+        a.expect("WORKING", hosts=0)
+        c.expect("WORKING", hosts=1)
+        a.capacity(0, rate=1 << 30)
+        c.expect("WORKING", hosts=0)
+        fixture.until(lambda: self.sql("SELECT works, max_rate FROM reclaimd.mounts WHERE host = 'a'") == "f|1073741824")
+        # A host that begins anew has no rate before it says one.
+        self.ended(a)
+        self.joined("a")
+        self.assertEqual(self.sql("SELECT works, max_rate FROM reclaimd.mounts WHERE host = 'a'"), "f|")
+
+    def test_hosts_with_claims(self):
+        a, b = self.joined("a"), self.joined("b")
+        a.expect("WORKING", hosts=0)
+        b.capacity(1)
+        for i in range(2):
+            a.publish(i, directory_="d%d" % i)
+        got = b.expect("CLAIMED")
+        a.expect("WORKING", hosts=1)
+        for i in range(3):
+            b.publish(i, owner="a", token=got.token, directory_="part%d" % i)
+            b.expect("PUBLISHED", serial=i, published=1)
+        self.assertEqual(self.sql("SELECT works FROM reclaimd.mounts WHERE host = 'b'"), "t")
+        b.finish(got)
+        for _ in range(4):
+            b.finish(b.expect("CLAIMED"))
+        # Not between two of them.
+        a.expect("WORKING", hosts=0)
+        self.assertEqual([m.hosts for m in a.heard if m.name == "WORKING"], [0, 1, 0])
+        self.assertEqual([m.hosts for m in b.heard if m.name == "WORKING"], [0])
+
+    def test_host_that_is_stopped(self):
+        a, b, _ = self.joined("a"), self.joined("b", lease=1000), self.joined("d", lease=1000)
+        b.capacity(0, works=1)
+        a.expect("WORKING", hosts=1)
+        os.kill(b.process.pid, signal.SIGSTOP)
+        a.expect("WORKING", hosts=0)
+        os.kill(b.process.pid, signal.SIGCONT)
+        a.expect("WORKING", hosts=1)
+
+    def test_database_is_restarted(self):
+        a, b = self.joined("a"), self.joined("b")
+        b.capacity(0, works=1)
+        a.expect("WORKING", hosts=1)
+        before = len(a.heard)
+        self.server.kill()
+        a.expect("LOST")
+        # What was told last may still be so.
+        self.assertNotIn("WORKING", [m.name for m in a.heard[before:]])
+        self.server.start()
+        a.expect("JOINED")
+        a.expect("WORKING", hosts=1)
+
+    def test_filesystems_are_apart(self):
+        both = (("scratch", "id-of-scratch", "/mnt/scratch"), ("home", "id-of-home", "/home"))
+        a, b = self.joined("a", filesystems=both), self.joined("b", filesystems=both)
+        b.capacity(0, filesystem="home", works=1)
+        a.expect("WORKING", filesystem="home", hosts=1)
+        self.assertEqual([m.hosts for m in a.heard if m.name == "WORKING" and m.filesystem == "scratch"], [0])
+        b.capacity(0, filesystem="home")
+        b.capacity(0, works=1)
+        a.expect("WORKING", filesystem="scratch", hosts=1)
+        c = self.joined("c", filesystems=both)
+        c.expect("WORKING", filesystem="scratch", hosts=1)
+        c.expect("WORKING", filesystem="home", hosts=0)
+
+    def test_notices_that_are_none(self):
+        """Any role may send some."""
+        a = self.joined("a")
+        a.expect("WORKING", hosts=0)
+        for notice in ("works", "works scratch", "works scratch b", "works scratch b 2", "works scratch b -1", "works nowhere b 1",
+                       "works scratch a 1", "works scratch .. 1", "works scratch b 99999999999999999999"):
+            self.sql("SELECT pg_notify('reclaimd', '%s')" % notice)
+        self.sql("SELECT pg_notify('reclaimd', 'works scratch c 1')")
+        a.expect("WORKING", hosts=1)
+        self.sql("SELECT pg_notify('reclaimd', 'works scratch c 0')")
+        a.expect("WORKING", hosts=0)
+        self.assertEqual([m.hosts for m in a.heard if m.name == "WORKING"], [0, 1, 0])
 
 
 class Losses(Case):
@@ -569,7 +666,7 @@ class Refused(Case):
     def test_messages_that_are_none(self):
         """It ends; reclaimd starts it anew."""
         for data in (b"", b"x", encode("JOIN", version=2, database="", host="a", boot="b", uid_space="c", lease_msec=0),
-                     encode("FORGET", job=1), encode("CAPACITY", filesystem="scratch", units=1)):
+                     encode("FORGET", job=1), encode("CAPACITY", filesystem="scratch", units=1, works=0, rate=0)):
             c = self.start("a")
             c.socket.send(data or b"\0")
             self.assertIsNone(c.receive())
@@ -884,7 +981,7 @@ class Hostile(Case):
             self.sql("SELECT pg_notify('reclaimd', 'wanted scratch made-up-%d 2000000000')" % i)
         a.expect("DEMAND", units=50 * 4096)
         b.expect("DEMAND", units=50 * 4096)
-        self.assertEqual({m.name for m in b.heard}, {"JOINED", "CLAIMED", "DEMAND"})
+        self.assertEqual({m.name for m in b.heard}, {"JOINED", "WORKING", "CLAIMED", "DEMAND"})
         b.finish(got)
         a.expect("JOB", open=0, claimed=0)
         self.ended(a)
@@ -892,7 +989,7 @@ class Hostile(Case):
 
     def test_functions_of_every_shape(self):
         """A schema that was altered is refused, and no more."""
-        for function, body in (("claim(uuid, text[], int[]) RETURNS SETOF text", "SELECT 'x'::text"),
+        for function, body in (("claim(uuid, text[], int[], int[], bigint[]) RETURNS SETOF text", "SELECT 'x'::text"),
                                ("schema_version() RETURNS text", "SELECT '1x'::text"),
                                ("schema_version() RETURNS SETOF int", "SELECT 1 WHERE false"),
                                ("join_fleet(text, uuid, text, text, text, bigint, text[], text[], text[]) "

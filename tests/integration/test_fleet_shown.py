@@ -3,6 +3,7 @@
 """What users see of a fleet, with a real database: a daemon stands for one host, and the others are played."""
 import json
 import os
+import re
 import signal
 import time
 import unittest
@@ -398,6 +399,98 @@ class List(Case):
             self.assertIn(said, self.ctl("list", *words, status=2).err)
         r = self.ctl("list", "--fleet", "--database=nonsense", status=1)
         self.assertIn("the connection string: ", r.err)
+
+
+class Rate(Case):
+    """Of all hosts together, max-rate of the filesystem: this host has its part."""
+
+    rate = 1 << 20
+
+    def configuration(self, string=None, host="a"):
+        plain = super().configuration(string, host)
+        return plain.replace(": scratch}", ": {name: scratch, max-rate: %dKiB/s}}" % (self.rate >> 10)) if self.rate else plain
+
+    def joins(self):
+        self.daemon.stop()
+        self.daemon.configure(self.configuration())
+        self.daemon.start({"SYSTEMD_LOG_LEVEL": "debug"})
+        self.daemon.wait_said("This host is a in the fleet")
+
+    def begins(self):
+        """A job that takes some seconds at that rate."""
+        return self.daemon.client().submit(self.tree())
+
+    def at_most(self, rate, times=1):
+        self.until(lambda: self.daemon.said().count(": at most %d bytes/s (0: no limit) from now on" % rate) == times,
+                   lambda: self.daemon.said()[-3000:])
+
+    def parts(self):
+        """What the database has of each host."""
+        _, *lines = self.ctl("fleet", "hosts", "--database=" + self.string()).out.splitlines()
+        return {line.split()[0]: line.partition(" scratch at ")[2].partition(" ")[2] for line in lines}
+
+    def works(self):
+        return self.sql("SELECT works FROM reclaimd.mounts WHERE host = 'a'")
+
+    def ends(self, job):
+        """As soon as there is no bound any more."""
+        self.rate = 0
+        self.daemon.configure(self.configuration())
+        self.daemon.client().call("Reload")
+        self.assertEqual(self.daemon.client().wait(job), "done")
+
+    def test_part_of_a_host(self):
+        self.joins()
+        job = self.begins()
+        self.daemon.wait_said(", at most %d (0: no limit)" % self.rate)
+        self.until(lambda: self.works() == "t")
+        b = self.play("b", 0)
+        b.capacity(0, works=1, rate=6 << 20)
+        self.at_most(self.rate // 2)
+        c = self.play("c", 0)
+        c.capacity(0, works=1)
+        self.at_most(self.rate // 3)
+        self.until(lambda: self.parts()["a"] == "(341.3 KiB/s of 1.0 MiB/s)", self.parts)
+        self.assertEqual(self.parts(), {"a": "(341.3 KiB/s of 1.0 MiB/s)", "b": "(2.0 MiB/s of 6.0 MiB/s)", "c": ""})
+        b.end()
+        self.at_most(self.rate // 2, times=2)
+        self.until(lambda: self.parts()["b"] == "", self.parts)
+        # As it is configured now, in the database, too.
+        self.rate *= 2
+        self.daemon.configure(self.configuration())
+        self.daemon.client().call("Reload")
+        self.at_most(self.rate // 2)
+        self.until(lambda: self.sql("SELECT max_rate FROM reclaimd.mounts WHERE host = 'a'") == str(self.rate))
+        # Without the database the part stays as it was.
+        self.close_database()
+        self.until(lambda: not json.loads(self.ctl("status", "--json").out)["fleet_connected"])
+        self.assertNotIn("at most %d bytes/s" % self.rate, self.daemon.said())
+        self.ends(job)
+        self.at_most(0)
+
+    def test_host_that_begins(self):
+        """It has its part from the first moment on, and is counted until it has ended."""
+        self.joins()
+        b = self.play("b", 0)
+        b.capacity(0, works=1)
+        self.daemon.wait_said("fleet: other hosts that delete on scratch: 1")
+        job = self.begins()
+        self.daemon.wait_said(", at most %d (0: no limit)" % (self.rate // 2))
+        b.expect("WORKING", hosts=1)
+        self.ends(job)
+        b.expect("WORKING", hosts=0)
+        self.until(lambda: self.works() == "f")
+
+    def test_what_no_fleet_has(self):
+        """Whatever the database says, a host is not slower than a 64th of it, and not faster than as it is configured."""
+        self.joins()
+        job = self.begins()
+        self.daemon.wait_said(", at most %d (0: no limit)" % self.rate)
+        self.sql("SELECT pg_notify('reclaimd', 'works scratch h' || n || ' 1') FROM generate_series(1, 1000) AS n")
+        self.daemon.wait_said("fleet: other hosts that delete on scratch: 1000")
+        rates = [int(n) for n in re.findall(r": at most (\d+) bytes/s", self.daemon.said())]
+        self.assertEqual((min(rates), max(rates)), (self.rate // 64, self.rate // 2))
+        self.ends(job)
 
 
 class Units(Case):

@@ -11,6 +11,7 @@
 #define A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 #define FLEET(keys) "fleet: {filesystems: {/mnt/s: s}, " keys "}\n"
+#define SHARED(keys) "fleet: {database: x, filesystems: {/a: {name: b, " keys "}}}\n"
 
 /* Where the first complaint is, how many there are, and what they say among other things. */
 static const struct bad {
@@ -72,8 +73,21 @@ static const struct bad {
 	  "found \"/a/../b\", expected a path without . and .." },
 	{ "fleet: {database: x, filesystems: {/a: b/c}}\n", 1, 40, 1,
 	  "filesystems: /a: found \"b/c\", expected a name of 1 to 63" },
-	{ "fleet: {database: x, filesystems: {/a: {name: b}}}\n", 1, 40, 1,
-	  "filesystems: /a: found a map, expected a name of 1 to 63 letters" },
+	{ "fleet: {database: x, filesystems: {/a: [b]}}\n", 1, 40, 1,
+	  "filesystems: /a: found a list, expected a name of 1 to 63 letters" },
+	{ "fleet: {database: x, filesystems: {/a: {name: B}}}\n", 1, 47, 1,
+	  "filesystems: /a: name: found \"B\", expected a name of 1 to 63 letters" },
+	{ "fleet: {database: x, filesystems: {/a: {max-rate: 1G}}}\n", 1, 36, 1,
+	  "filesystems: /a: has no name, expected what the fleet calls it" },
+	{ "fleet: {database: x, filesystems: {/a: {}, /b: {}}}\n", 1, 36, 2, "/a: has no name" },
+	{ "fleet: {database: x, filesystems: {/a: {name: b, rate: 1G}}}\n", 1, 50, 1,
+	  "filesystems: /a: rate: unknown key: expected one of name, max-rate" },
+	{ SHARED("max-rate: 1023K"), 1, 60, 1,
+	  "/a: max-rate: found \"1023K\", expected unlimited, or a rate of at least 1MiB/s" },
+	{ SHARED("max-rate: 0"), 1, 60, 1, "max-rate: found \"0\", expected unlimited, or" },
+	{ SHARED("max-rate: -1M"), 1, 60, 1, "max-rate: found \"-1M\", expected unlimited, or" },
+	{ SHARED("max-rate: fast"), 1, 60, 1, "max-rate: found \"fast\", expected unlimited, or" },
+	{ SHARED("max-rate: [1G]"), 1, 60, 1, "max-rate: found a list, expected unlimited, or" },
 	{ "fleet: {database: x, filesystems: {/a: b, /a/: c}}\n", 1, 43, 1,
 	  "filesystems: /a: is there twice" },
 	{ "fleet: {database: x, filesystems: {/a: b, /c: b}}\n", 1, 43, 1,

@@ -523,6 +523,15 @@ START_TEST(fleets_are_read)
 	c = load_good("fleet: {database: x, uid-space: ldap.one, filesystems: {/: root}}\n");
 	ck_assert_str_eq(config_fleet_uid_space(c), "ldap.one");
 	config_free(c);
+	c = load_good("fleet: {database: x, filesystems: {/: root, /a: {name: a}, "
+		      "/b: {max-rate: 200MiB/s, name: b}}}\n");
+	ck_assert_str_eq(c->fleet_filesystems[1].name, "a");
+	ck_assert_uint_eq(c->fleet_filesystems[0].rate_max, UINT64_MAX);
+	ck_assert_uint_eq(c->fleet_filesystems[1].rate_max, UINT64_MAX);
+	ck_assert_str_eq(c->fleet_filesystems[2].path, "/b");
+	ck_assert_str_eq(c->fleet_filesystems[2].name, "b");
+	ck_assert_uint_eq(c->fleet_filesystems[2].rate_max, MiB(200));
+	config_free(c);
 	/* What is all commented out is no fleet. */
 	c = load_good("fleet:\n");
 	ck_assert_ptr_null(c->fleet_database);

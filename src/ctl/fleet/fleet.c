@@ -66,8 +66,20 @@ static const char *id(char buf[static 28], const json_t *row, const char *key)
 	return buf;
 }
 
+/* Its part of what all hosts may do there together; a host that is gone has none. */
+static void part_print(FILE *stream, const json_t *filesystem, const json_t *host)
+{
+	uint64_t all = json_number(filesystem, "max_rate");
+	char a[16], b[16];
+
+	if (all > 0 && json_is_true(json_object_get(host, "present")))
+		(void)fprintf(stream, " (%s/s of %s/s)",
+			      size_format(a, sizeof(a), json_number(filesystem, "rate")),
+			      size_format(b, sizeof(b), all));
+}
+
 /* "scratch at /mnt/scratch, ..." */
-static char *mounts_of(const json_t *filesystems, const char *host)
+static char *mounts_of(const json_t *filesystems, const json_t *host)
 {
 	char *text = NULL;
 	size_t len, i;
@@ -78,9 +90,11 @@ static char *mounts_of(const json_t *filesystems, const char *host)
 		return NULL;
 	json_array_foreach(filesystems, i, f)
 	{
-		if (strcmp(json_text(f, "host"), host) == 0)
-			(void)fprintf(stream, "%s%s at %s", ftello(stream) > 0 ? ", " : "",
-				      json_text(f, "name"), json_text(f, "path"));
+		if (strcmp(json_text(f, "host"), json_text(host, "name")) != 0)
+			continue;
+		(void)fprintf(stream, "%s%s at %s", ftello(stream) > 0 ? ", " : "",
+			      json_text(f, "name"), json_text(f, "path"));
+		part_print(stream, f, host);
 	}
 	if (fclose(stream) == 0)
 		return text;
@@ -113,7 +127,7 @@ static int hosts_fill(struct table *t, const json_t *v)
 	json_array_foreach(json_object_get(v, "hosts"), i, h)
 	{
 		char jobs[28], claimed[28], state[128];
-		_cleanup_free_ char *mounts = mounts_of(filesystems, json_text(h, "name"));
+		_cleanup_free_ char *mounts = mounts_of(filesystems, h);
 		const char *const cells[] = { json_text(h, "name"), state, count(jobs, h, "jobs"),
 					      count(claimed, h, "claimed"), mounts };
 

@@ -16,7 +16,10 @@ struct fleet_filesystem {
 	char id[65];       /* "": not known, and not shared until it is */
 	bool asked;        /* for it just now */
 	unsigned demand;   /* units that other hosts would take */
-	unsigned capacity; /* that was told */
+	uint64_t rate;     /* of all hosts together, as it is configured; 0: unlimited */
+	unsigned capacity; /* that was told; UINT_MAX: nothing was */
+	bool works;        /* the same */
+	uint64_t rate_told;
 };
 
 struct shared_job;

@@ -2,6 +2,7 @@
 #include "fleet.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/program.h"
 #include "config/config.h"
 #include "daemon/context/log.h"
+#include "daemon/workers/pacers.h"
 #include "daemon/workers/worker-handle.h"
 #include "fleet-state.h"
 
@@ -70,16 +72,20 @@ void fleet_capacity_check(struct fleet *f)
 
 	for (size_t i = 0; f->joined && i < f->n_filesystems; i++) {
 		struct fleet_filesystem *fs = &f->filesystems[i];
-		unsigned n = f->ends || f->jobs->paused || is_busy(f, fs) ? 0 : UNITS_MOST;
+		bool works = !f->jobs->paused && is_busy(f, fs);
+		unsigned n = f->ends || f->jobs->paused || works ? 0 : UNITS_MOST;
 
 		/* Of one that is not known yet JOIN has said nothing. */
-		if (n == fs->capacity || !*fs->id)
+		if (!*fs->id ||
+		    (n == fs->capacity && works == fs->works && fs->rate == fs->rate_told))
 			continue;
 		o = fleet_link_say(f->link, FLEET_CAPACITY);
 		if (!o)
 			return;
 		fs->capacity = n;
-		fleet_put(o, &(struct capacity_message){ fs->name, n });
+		fs->works = works;
+		fs->rate_told = fs->rate;
+		fleet_put(o, &(struct capacity_message){ fs->name, n, works, fs->rate });
 		fleet_link_send(f->link);
 	}
 }
@@ -191,6 +197,17 @@ static void demand_take(struct fleet *f, const struct wanted_message *m)
 	units_demand(f, fs);
 }
 
+/* Without the database, what it was last still holds: they may go on for as long as this host. */
+static void working_take(struct fleet *f, const struct working_message *m)
+{
+	struct fleet_filesystem *fs = fleet_filesystem_named(f, m->filesystem);
+
+	if (!fs)
+		return;
+	debug_log("fleet: other hosts that delete on %s: %" PRIu64, fs->name, m->hosts);
+	pacers_others(f->jobs->context->pacers, fs->path, m->hosts);
+}
+
 static int on_report(struct wire_in *in, void *userdata)
 {
 	struct fleet *f = userdata;
@@ -222,6 +239,9 @@ static int on_report(struct wire_in *in, void *userdata)
 		return 0;
 	case FLEET_DEMAND:
 		demand_take(f, &m.wanted_message);
+		return 0;
+	case FLEET_WORKING:
+		working_take(f, &m.working_message);
 		return 0;
 	case FLEET_JOB:
 		shared_job_report(f, &m.job_message);
@@ -391,6 +411,15 @@ void fleet_mounts_changed(struct fleet *f)
 		state_set(f->jobs, /* connected= */ false, "none of its filesystems is mounted");
 }
 
+static void rates_take(struct fleet *f, const struct config *c)
+{
+	for (size_t i = 0; i < f->n_filesystems; i++) {
+		uint64_t rate = c->fleet_filesystems[i].rate_max;
+
+		f->filesystems[i].rate = rate == UINT64_MAX ? 0 : rate;
+	}
+}
+
 /* ---- its life ----------------------------------------------------------------------------- */
 
 static void on_job_changed(const struct job_record *r, void *userdata)
@@ -424,6 +453,7 @@ static int filesystems_take(struct fleet *f, const struct config *c)
 		if (!fs->path || !fs->name)
 			return -ENOMEM;
 	}
+	rates_take(f, c);
 	return 0;
 }
 
@@ -528,8 +558,11 @@ static bool is_same(const struct fleet *f, const struct config *c)
 
 int fleet_configure(struct fleet **f, struct jobs *jobs)
 {
-	if (*f && is_same(*f, jobs->context->config))
+	if (*f && is_same(*f, jobs->context->config)) {
+		rates_take(*f, jobs->context->config);
+		fleet_capacity_check(*f);
 		return 0;
+	}
 	*f = fleet_free(*f);
 	return fleet_new(f, jobs);
 }

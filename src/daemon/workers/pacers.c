@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -15,6 +16,7 @@
 #include "pacing/sensors/device-set.h"
 #include "pacing/peers.h"
 #include "pacing/debt/payer.h"
+#include "base/debug.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/mounts.h"
@@ -23,11 +25,19 @@
  */
 #define RATE_MIN MiB(8)
 
+/* A filesystem of the fleet on which other hosts delete. */
+struct sharers {
+	LIST_ENTRY(sharers) list;
+	char *mount;
+	uint64_t n; /* hosts, this one included: 2 at least */
+};
+
 /* A set of devices in use. */
 struct entry {
 	LIST_ENTRY(entry) list;
 	char *key;
 	struct pacer *pacer;
+	uint64_t rate_max; /* as the pacer has it; 0: unlimited */
 	LIST_HEAD(, paced) paced;
 	const struct paced *canary; /* on whose filesystem the canary's file is, or NULL */
 	unsigned users;
@@ -48,6 +58,7 @@ struct hour {
 struct pacers {
 	LIST_HEAD(, entry) entries;
 	LIST_HEAD(, hour) hours;
+	LIST_HEAD(, sharers) sharers;
 	unsigned n_hours;
 	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
 	size_t n_past;
@@ -153,8 +164,26 @@ static void entry_free(struct pacers *p, struct entry *e)
 	free(e);
 }
 
+static struct sharers *sharers_find(const struct pacers *p, const char *mount)
+{
+	struct sharers *s;
+
+	LIST_FOREACH(s, &p->sharers, list)
+	if (strcmp(s->mount, mount) == 0)
+		return s;
+	return NULL;
+}
+
+static void sharers_free(struct sharers *s)
+{
+	LIST_REMOVE(s, list);
+	free(s->mount);
+	free(s);
+}
+
 struct pacers *pacers_free(struct pacers *p)
 {
+	struct sharers *s;
 	struct hour *h;
 
 	while (p && !LIST_EMPTY(&p->entries))
@@ -163,6 +192,8 @@ struct pacers *pacers_free(struct pacers *p)
 		LIST_REMOVE(h, list);
 		free(h);
 	}
+	while (p && (s = LIST_FIRST(&p->sharers)))
+		sharers_free(s);
 	free(p);
 	return NULL;
 }
@@ -190,7 +221,7 @@ static bool hangs_on_the_way(const char *path, const char *key, bool *ret_same)
 
 /* Is this device of the configuration the one with this key? Named as a mount point or a device
  * node, it is resolved when it is needed: what is mounted where may have changed. */
-static bool names_device(const struct config_device *d, const char *key)
+static bool names_device(const char *name, const char *key)
 {
 	struct devices found = { 0 };
 	struct stat st;
@@ -198,24 +229,41 @@ static bool names_device(const struct config_device *d, const char *key)
 	bool same;
 	int fd;
 
-	if (d->name[0] != '/')
-		return strcmp(d->name, key) == 0;
-	if (hangs_on_the_way(d->name, key, &same))
+	if (name[0] != '/')
+		return strcmp(name, key) == 0;
+	if (hangs_on_the_way(name, key, &same))
 		return same;
-	if (stat(d->name, &st) < 0)
+	if (stat(name, &st) < 0)
 		return false;
 	if (S_ISBLK(st.st_mode)) {
 		(void)snprintf(number, sizeof(number), "%u:%u", major(st.st_rdev),
 			       minor(st.st_rdev));
 		return strcmp(number, key) == 0;
 	}
-	fd = open(d->name, O_PATH | O_CLOEXEC);
+	fd = open(name, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	same = devices_find(&found, "/sys", "/proc", fd) == 0 && strcmp(found.key, key) == 0;
 	devices_done(&found);
 	fd_closep(&fd);
 	return same;
+}
+
+/* This host's part of what all hosts of the fleet may do there together. */
+static uint64_t fleet_rate(const struct pacers *p, const char *key)
+{
+	const struct config *c = p->config;
+	size_t n = c && c->fleet_database ? c->n_fleet_filesystems : 0;
+	uint64_t rate = UINT64_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct config_shared *fs = &c->fleet_filesystems[i];
+		const struct sharers *s = sharers_find(p, fs->path);
+
+		if (fs->rate_max != UINT64_MAX && names_device(fs->path, key))
+			rate = MIN(rate, fs->rate_max / (s ? s->n : 1));
+	}
+	return rate;
 }
 
 /* What applies to these devices. */
@@ -229,9 +277,9 @@ static struct pacer_options options_for(const struct pacers *p, const char *key)
 	if (p->config)
 		s = p->config->pacing;
 	for (size_t i = 0; i < n; i++)
-		if (names_device(&p->config->devices[i], key))
+		if (names_device(p->config->devices[i].name, key))
 			s = p->config->devices[i].pacing;
-	s.rate_max = MIN(s.rate_max, p->window_rate);
+	s.rate_max = MIN(MIN(s.rate_max, p->window_rate), fleet_rate(p, key));
 	s.rate_min = MIN(s.rate_min, s.rate_max);
 	return (struct pacer_options){ .latency_usec =
 					       s.latency == LATENCY_BOUND ? s.latency_usec : 0,
@@ -250,14 +298,37 @@ static void limits_update(struct pacers *p)
 	{
 		struct pacer_options o = options_for(p, e->key);
 
-		if (e->pacer)
-			pacer_limits(e->pacer, o.latency_usec, o.rate_min, o.rate_max);
+		if (!e->pacer)
+			continue;
+		if (e->rate_max != o.rate_max)
+			debug_log("pacing %s: at most %" PRIu64
+				  " bytes/s (0: no limit) from now on",
+				  e->key, o.rate_max);
+		e->rate_max = o.rate_max;
+		pacer_limits(e->pacer, o.latency_usec, o.rate_min, o.rate_max);
+	}
+}
+
+/* Those of filesystems that the configuration does not have any more. */
+static void sharers_drop(struct pacers *p)
+{
+	struct sharers *s, *next;
+
+	for (s = LIST_FIRST(&p->sharers); s; s = next) {
+		size_t n = p->config ? p->config->n_fleet_filesystems : 0;
+
+		next = LIST_NEXT(s, list);
+		while (n > 0 && strcmp(p->config->fleet_filesystems[n - 1].path, s->mount) != 0)
+			n--;
+		if (n == 0)
+			sharers_free(s);
 	}
 }
 
 void pacers_configure(struct pacers *p, const struct config *c)
 {
 	p->config = c;
+	sharers_drop(p);
 	limits_update(p);
 }
 
@@ -265,6 +336,38 @@ void pacers_window(struct pacers *p, uint64_t rate)
 {
 	p->window_rate = rate;
 	limits_update(p);
+}
+
+static int sharers_set(struct pacers *p, const char *mount, uint64_t n)
+{
+	struct sharers *s = sharers_find(p, mount);
+
+	if (s && n <= 1) {
+		sharers_free(s);
+	} else if (s) {
+		s->n = n;
+	} else if (n > 1) {
+		s = calloc(1, sizeof(*s));
+		if (s)
+			s->mount = strdup(mount);
+		if (!s || !s->mount) {
+			free(s);
+			return -ENOMEM;
+		}
+		s->n = n;
+		LIST_INSERT_HEAD(&p->sharers, s, list);
+	}
+	return 0;
+}
+
+/* Without memory the part stays as it was. */
+void pacers_others(struct pacers *p, const char *mount, uint64_t others)
+{
+	const struct sharers *s = sharers_find(p, mount);
+	uint64_t n = MIN(others, (uint64_t)PACERS_HOSTS_MOST - 1) + 1;
+
+	if (n != (s ? s->n : 1) && sharers_set(p, mount, n) >= 0)
+		limits_update(p);
 }
 
 /* A window may begin while jobs run that are not paced else. */
@@ -285,6 +388,7 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	LIST_INSERT_HEAD(&p->entries, e, list);
 	LIST_INIT(&e->paced);
 	e->key = strdup(key);
+	e->rate_max = o.rate_max;
 	o.discards = discards;
 	if (!e->key)
 		r = -ENOMEM;

@@ -29,6 +29,13 @@ void pacers_configure(struct pacers *p, const struct config *c);
  * the configuration; UINT64_MAX: as that says. */
 void pacers_window(struct pacers *p, uint64_t rate);
 
+/* So many other hosts of the fleet delete on the filesystem that is mounted there: its max-rate is
+ * divided by their number and this one. At first there are none; with this one, more than
+ * PACERS_HOSTS_MOST are not counted, so that no database brings a job to a halt. Kept as long as
+ * the configuration has that filesystem. */
+#define PACERS_HOSTS_MOST 64
+void pacers_others(struct pacers *p, const char *mount, uint64_t others);
+
 /* Another process will delete on the filesystem that fd is on; canary_dirfd is a directory there in
  * which nameless files may be made, or -1. *ret_sock and *ret_page_fd are for that process, and the
  * caller's. *ret is NULL, and 0 returned, where nothing is to be paced, as is configured.

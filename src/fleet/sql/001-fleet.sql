@@ -8,6 +8,7 @@
 -- Notices are hints, on the channel "reclaimd":
 --   open FILESYSTEM               there are units that no host has
 --   wanted FILESYSTEM HOST UNITS  so many more would that host take
+--   works FILESYSTEM HOST 1       that host deletes there now; 0: not any more
 --   job OWNER                     something has become of its jobs
 --   revoke OWNER JOB              what is claimed of it is to be given back
 --   adopted HOST BY               what that host had is the other one's now
@@ -57,6 +58,8 @@ CREATE TABLE reclaimd.mounts (
 	filesystem reclaimd.label REFERENCES reclaimd.filesystems,
 	path text NOT NULL CHECK (length(path) < 4096),
 	wanted int NOT NULL DEFAULT 0 CHECK (wanted >= 0), -- units that the host would take now
+	works boolean NOT NULL DEFAULT false,              -- it has claims there, or runs a job of its own
+	max_rate bigint CHECK (max_rate > 0), -- bytes a second of all hosts together, as it has it
 	PRIMARY KEY (host, filesystem)
 );
 
@@ -152,6 +155,24 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION reclaimd.work(a_host text, a_filesystem text, a_works boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = reclaimd, pg_temp AS $$
+BEGIN
+	UPDATE mounts m SET works = a_works
+		WHERE m.host = a_host AND m.filesystem = a_filesystem AND m.works <> a_works;
+	IF FOUND THEN
+		PERFORM pg_notify('reclaimd', format('works %s %s %s', a_filesystem, a_host, a_works::int));
+	END IF;
+END
+$$;
+
+-- Until it says more, the host wants nothing, and does not work.
+CREATE FUNCTION reclaimd.rest(a_host text) RETURNS void
+LANGUAGE sql SET search_path = reclaimd, pg_temp AS $$
+	SELECT want(a_host, m.filesystem, 0), work(a_host, m.filesystem, false)
+		FROM mounts m WHERE m.host = a_host AND (m.wanted > 0 OR m.works)
+$$;
+
 -- All that a host has claimed is open again. Of a job that was recalled, nothing is left of that.
 CREATE FUNCTION reclaimd.release(a_host text) RETURNS void
 LANGUAGE plpgsql SET search_path = reclaimd, pg_temp AS $$
@@ -172,7 +193,7 @@ BEGIN
 		END IF;
 		PERFORM pg_notify('reclaimd', 'job ' || u.owner);
 	END LOOP;
-	PERFORM want(a_host, m.filesystem, 0) FROM mounts m WHERE m.host = a_host AND m.wanted > 0;
+	PERFORM rest(a_host);
 END
 $$;
 
@@ -185,7 +206,7 @@ BEGIN
 	FOR ended IN SELECT h.name FROM hosts h
 		WHERE h.lease_until < clock_timestamp()
 			AND (EXISTS (SELECT FROM units u WHERE u.host = h.name)
-				OR EXISTS (SELECT FROM mounts m WHERE m.host = h.name AND m.wanted > 0))
+				OR EXISTS (SELECT FROM mounts m WHERE m.host = h.name AND (m.wanted > 0 OR m.works)))
 		FOR UPDATE SKIP LOCKED
 	LOOP
 		PERFORM release(ended);
@@ -244,7 +265,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 $$;
 
 -- What a host hears when it joins. One of: its life, and how many milliseconds its lease has; how
--- many units (number) another host (host) wants of a filesystem (name); a host it has adopted (name).
+-- many units (number) another host (host) wants of a filesystem (name); that it works there; a host it
+-- has adopted (name).
 CREATE TYPE reclaimd.join_row AS (what text, name text, host text, number bigint);
 
 -- a_life: that which the host had before; it keeps that, and its claims, if it is still so.
@@ -315,14 +337,18 @@ BEGIN
 			ON CONFLICT (name) DO UPDATE
 			SET identity = excluded.identity, uid_space = excluded.uid_space;
 		INSERT INTO mounts (host, filesystem, path) VALUES (a_host, a_filesystems[i], a_paths[i])
-			ON CONFLICT (host, filesystem) DO UPDATE SET path = excluded.path;
+			ON CONFLICT (host, filesystem) DO UPDATE SET path = excluded.path, max_rate = NULL;
 	END LOOP;
-	PERFORM want(a_host, m.filesystem, 0) FROM mounts m WHERE m.host = a_host AND m.wanted > 0;
+	PERFORM rest(a_host);
 	DELETE FROM mounts m WHERE m.host = a_host AND m.filesystem <> ALL (a_filesystems);
 	RETURN NEXT ('life', h.life::text, NULL, a_lease_msec)::join_row;
 	RETURN QUERY SELECT 'wanted'::text, m.filesystem::text, m.host::text, m.wanted::bigint
 		FROM mounts m JOIN hosts o ON o.name = m.host
 		WHERE m.host <> a_host AND m.filesystem = ANY (a_filesystems) AND m.wanted > 0
+			AND o.lease_until > clock_timestamp();
+	RETURN QUERY SELECT 'works'::text, m.filesystem::text, m.host::text, NULL::bigint
+		FROM mounts m JOIN hosts o ON o.name = m.host
+		WHERE m.host <> a_host AND m.filesystem = ANY (a_filesystems) AND m.works
 			AND o.lease_until > clock_timestamp();
 	RETURN QUERY SELECT 'adopted'::text, o.name::text, NULL::text, NULL::bigint FROM hosts o
 		WHERE o.adopted_by = a_host;
@@ -339,6 +365,10 @@ DECLARE
 BEGIN
 	SELECT h.lease_until < clock_timestamp() INTO was_over FROM hosts h WHERE h.life = a_life FOR UPDATE;
 	UPDATE hosts SET lease_until = clock_timestamp() + lease WHERE life = a_life;
+	-- It is told, and says again what it wants.
+	IF was_over THEN
+		PERFORM rest(me);
+	END IF;
 	UPDATE units u SET entries = s.entries, bytes = s.bytes
 		FROM unnest(a_tokens, a_entries, a_bytes) AS s(token, entries, bytes)
 		WHERE u.token = s.token AND u.life = a_life
@@ -412,8 +442,9 @@ CREATE TYPE reclaimd.claim_row AS (
 	identities text
 );
 
--- Up to so many units of each filesystem; what is missing to that is wanted from now on.
-CREATE FUNCTION reclaimd.claim(a_life uuid, a_filesystems text[], a_units int[])
+-- Up to so many units of each filesystem; what is missing to that is wanted from now on. Whether the
+-- host works there whatever it gets, and how fast all hosts may be together, as it has it (0: unlimited).
+CREATE FUNCTION reclaimd.claim(a_life uuid, a_filesystems text[], a_units int[], a_works int[], a_rates bigint[])
 RETURNS SETOF reclaimd.claim_row
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 DECLARE
@@ -440,6 +471,10 @@ BEGIN
 				ORDER BY t.unit;
 		GET DIAGNOSTICS got = ROW_COUNT;
 		PERFORM want(me, a_filesystems[i], greatest(a_units[i] - got, 0));
+		PERFORM work(me, a_filesystems[i], a_works[i] <> 0 OR got > 0);
+		UPDATE mounts m SET max_rate = nullif(a_rates[i], 0)
+			WHERE m.host = me AND m.filesystem = a_filesystems[i]
+				AND m.max_rate IS DISTINCT FROM nullif(a_rates[i], 0);
 	END LOOP;
 END
 $$;
@@ -573,7 +608,9 @@ CREATE VIEW reclaimd.show_hosts AS
 	FROM reclaimd.hosts h;
 
 CREATE VIEW reclaimd.show_filesystems AS
-	SELECT f.name, f.identity, f.uid_space, m.host, m.path, m.wanted
+	SELECT f.name, f.identity, f.uid_space, m.host, m.path, m.wanted, m.works, m.max_rate,
+		m.max_rate / least(64, 1 + (SELECT count(*) FROM reclaimd.mounts o
+			WHERE o.filesystem = m.filesystem AND o.host <> m.host AND o.works)) AS rate
 	FROM reclaimd.filesystems f LEFT JOIN reclaimd.mounts m ON m.filesystem = f.name;
 
 CREATE VIEW reclaimd.show_jobs AS
@@ -602,7 +639,7 @@ GRANT EXECUTE ON FUNCTION
 	reclaimd.renew(uuid, bigint[], bigint[], bigint[]),
 	reclaimd.news(uuid),
 	reclaimd.publish(uuid, text, bigint, bigint, bigint, text, bytea[], text[], int[], int[], bytea[], text[]),
-	reclaimd.claim(uuid, text[], int[]),
+	reclaimd.claim(uuid, text[], int[], int[], bigint[]),
 	reclaimd.finish(uuid, bigint[], bigint[], bigint[], bigint[], boolean[], bigint[], bytea[], text[], int[]),
 	reclaimd.recall(uuid, bigint),
 	reclaimd.forget(uuid, bigint),
