@@ -182,6 +182,20 @@ class Shares(Joined):
         self.assertGreaterEqual(first.client().job(job)["done"], self.ENTRIES)
         self.until(lambda: self.database.sql("SELECT count(*) FROM reclaimd.units", "reclaimd").strip() == "0")
 
+    def test_one_rate(self):
+        """Each has half of it while both delete."""
+        first, second = self.hosts[:2]
+        rate = 1 << 20
+        for host in self.hosts:
+            host.daemon.configure(self.fleet.configuration(host.name).replace(
+                ": shared}", ": {name: shared, max-rate: %d MiB/s}}" % (rate >> 20)))
+            host.client().call("Reload")
+        job = first.submit(self.tree())
+        self.ends(first, job)
+        self.assertGreater(self.helped(second), 0, second.daemon.said())
+        for host in self.hosts:
+            self.assertIn("at most %d " % (rate // 2), host.daemon.said())
+
     def test_the_helper_is_killed(self):
         first, second = self.hosts[:2]
         job = first.submit(self.tree())
