@@ -3,24 +3,22 @@
  *
  *   connecting -> ready -> stopped -> connecting ...      closed: the bridge has ended the channel
  *
- * Opening the page starts the daemon, as Cockpit asks the bus for its name. While the name has no owner
- * after that nothing is asked: the bus would start a daemon that was stopped on purpose. */
-import { _, bytesOf, cockpit, encode, line, objectName } from "./format.js";
+ * While its name has no owner nothing is asked: the bus would start a daemon that was stopped on purpose. */
+import { _, bytesOf, encode, hex, line } from "./format.js";
 
 const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
-const AT_ONCE = 500; /* jobs in an answer, which has room for their paths; the first are drawn meanwhile */
-const DRAW_MSEC = 250;
+const AT_ONCE = 500; /* jobs in an answer */
 /* For files and units, which polkit cannot allow. */
 export const AS_ROOT = { superuser: "require", err: "message" };
 
 export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
 	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [],
-	failed: {} }; /* what of these could not be read, and why */
+	failed: {} }; /* why what could not be read */
 const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
-export const rights = () => isAdmin() ? _("It is deleted with the rights of root.") : _("It is deleted with your rights.");
+export const rights = () => isAdmin() ? _`It is deleted with the rights of root.` : _`It is deleted with your rights.`;
 
-let client = null, history = null, reading = 0, news = new Set();
+let client, history, reading = 0, news = new Set();
 
 export const on = { draw() {}, read() {} };
 let drawn = 0, timer = 0;
@@ -30,25 +28,25 @@ export function changed() {
 		timer = 0;
 		drawn = performance.now();
 		on.draw();
-	}, Math.max(0, drawn + DRAW_MSEC - performance.now()));
+	}, Math.max(0, drawn + 250 - performance.now()));
 }
 
 cockpit.addEventListener("visibilitychange", changed);
 permission.addEventListener("changed", changed);
-setInterval(changed, 1000); /* For what counts down. Nothing is asked for it. */
-export const isBusy = () => daemon.phase === "connecting" || reading > 0 || (daemon.phase === "ready" && !daemon.listed);
+setInterval(changed, 1000); /* what counts down */
+export const isBusy = () => reading > 0 || (isThere() && !daemon.listed);
 
-const LOST = _("The connection ended before the answer. Whether it was done is not known: look before you try again.");
-const REFUSED = _("Not allowed without administrative access.");
+const LOST = _`There was no answer. Whether it was done is not known: look before you try again.`;
+const REFUSED = _`Not allowed without administrative access.`;
 const UNKNOWN = DBUS + ".Error.UnknownMethod";
 const KNOWN = {
-	[UNKNOWN]: _("This reclaimd is older than the page and cannot do that."),
+	[UNKNOWN]: _`This reclaimd is older than the page and cannot do that.`,
 	[DBUS + ".Error.NoReply"]: LOST,
-	[DBUS + ".Error.Timeout"]: _("No answer came in time. Whether it will be done is not known: look before you try again."),
+	[DBUS + ".Error.Timeout"]: LOST,
 	[NAME + ".Error.NotAuthorized"]: REFUSED,
 	"access-denied": REFUSED,
-	"change-conflict": _("The file was changed meanwhile, and stays as it is. Close the editor, and begin anew."),
-	"not-found": _("It is not installed, or cannot be started."),
+	"change-conflict": _`The file was changed meanwhile: close the editor, and begin anew.`,
+	"not-found": _`It is not installed, or cannot be started.`,
 	disconnected: LOST,
 	terminated: LOST,
 };
@@ -60,27 +58,27 @@ export function words(e) {
 
 export const isThere = () => daemon.phase === "ready" || daemon.phase === "connecting";
 
-/* The first of what is answered. */
 const call = (object, iface, method, type = "", args = [], timeout = 60000) => isThere()
 	? client.call(ROOT + object, iface, method, args, { type, timeout }).then(answer => answer[0])
-	: Promise.reject(new Error(_("reclaimd does not run. Nothing was done.")));
+	: Promise.reject(new Error(_`reclaimd does not run. Nothing was done.`));
 
-export const manager = (method, type, args, timeout) => call("", NAME + ".Manager", method, type, args, timeout);
+export const manager = (...args) => call("", NAME + ".Manager", ...args);
 export const problems = id => call("/job/" + id, NAME + ".Job", "GetProblems", "tu", [0, 100]);
-export const policyCall = (name, method) => call("/policy/" + objectName(name), NAME + ".Policy", method, "", [], 600000);
+/* Names are written as sd_bus_path_encode(3) does it. */
+export const policyCall = (name, method) => call("/policy/" + name.replace(/[_-]|^\d/g, c => "_" + hex(c)), NAME + ".Policy",
+	method, "", [], 600000);
 const properties = async (object, kind) => Object.fromEntries(Object.entries(await call(object, PROPERTIES, "GetAll", "s",
 	[NAME + kind])).map(([name, variant]) => [name, variant.v]));
 export const jobProperties = id => properties("/job/" + id, ".Job");
 
-/* What a program prints, which has failed if that is nothing. The path goes behind the last word by printf(1): words
- * have to be UTF-8 here, and paths need not be. */
+/* What a program prints, which has failed if that is nothing. The path, behind its last word, need not be UTF-8. */
 export function program(argv, path = "") {
 	const octal = path.replace(/[^\w/.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
 	return cockpit.script('p=$(printf "%b." "$1"); p=${p%.}; shift; exec "$@$p"', [octal, ...argv],
 		{ superuser: "try", err: "message" }).then(null, (e, said) => said?.trim() && said.trim() !== "[]" ? said : Promise.reject(e));
 }
 
-export const isFinished = j => ["done", "partial", "failed", "cancelled", "restored"].includes(j.state);
+export const isOpen = j => !["done", "partial", "failed", "cancelled", "restored"].includes(j.state);
 export const isBad = j => j.state === "partial" || j.state === "failed";
 
 const named = names => values => Object.fromEntries(names.split(" ").map((n, i) =>
@@ -107,8 +105,8 @@ export function listHistory() {
 		history = listJobs({ finished: cockpit.variant("b", true) }).catch(e => console.debug(words(e)));
 }
 
-function jobsChanged(path, iface, signal, args) {
-	for (const j of args[0].map(jobOfLine)) {
+function jobsChanged(path, iface, signal, [lines]) {
+	for (const j of lines.map(jobOfLine)) {
 		news.add(j.id);
 		daemon.jobs.set(j.id, j);
 	}
@@ -116,8 +114,7 @@ function jobsChanged(path, iface, signal, args) {
 	changed();
 }
 
-/* ---- what has no signal: read again when jobs change, no more often than every msec ---- */
-
+/* For what has no signal: read again when jobs change, no more often than every msec. */
 export function reader(msec, of, read) {
 	let last = -Infinity, waiting = false;
 	return () => {
@@ -143,7 +140,7 @@ export const readDevices = lister(3000, "devices", "ListDevices", "name mode obs
 export const readLatencies = lister(20000, "latencies", "ListLatencies", "name of deleting begin count half most");
 /* Marks are in the configuration, which not all may read. */
 const readMarks = reader(60000, "marks", async () => {
-	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]").filter(p => p.min_free);
+	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]");
 });
 export const readPolicies = lister(3000, "policies", "ListPolicies", "name path match schedule watched maxDelete undo " +
 	"running job next last result lastJob refused excess why success oldestKept");
@@ -154,11 +151,11 @@ export const readProperties = reader(1000, "properties", async () => {
 
 const deeper = (a, b) => b.target.length - a.target.length;
 
-/* Local filesystems, each once, those that are deeper before, and by what key the daemon knows the devices of each. */
+/* Each once, deeper ones before, with the key of its devices. */
 export const readFilesystems = reader(10000, "filesystems", async () => {
 	const mounts = JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
 		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems;
-	/* A directory that is mounted a second time is no filesystem; a subvolume is one here. */
+	/* What is mounted a second time is no filesystem, but a subvolume is. */
 	const whole = mounts.filter(f => f.size > 0 && (f.fstype === "btrfs" || f.fsroot === "/")).sort(deeper);
 	const found = [...new Map(whole.map(f => [f["maj:min"], f])).values()].sort(deeper);
 	const keys = JSON.parse(await program(["reclaimctl", "devices", "--json", "--interval=0", "--", ...found.map(f => f.target)]));
@@ -171,7 +168,7 @@ function enter(phase, problem = "") {
 	changed();
 }
 
-/* What a daemon of before has not is said where it is missed, and the other parts work. */
+/* Without what an older daemon has not the other parts work. */
 function older(e) {
 	if (e.name !== UNKNOWN)
 		throw e;
@@ -195,7 +192,7 @@ async function begin() {
 		daemon.listed = true;
 		changed();
 	} catch (e) {
-		if (isThere()) /* else that has been said */
+		if (isThere())
 			enter("closed", words(e));
 	}
 }
@@ -204,12 +201,8 @@ export function connect() {
 	let open = true;
 	client = cockpit.dbus(NAME, { bus: "system", superuser: "try" });
 	enter("connecting");
-	client.addEventListener("owner", (event, owner) => {
-		if (open && owner)
-			begin();
-		else if (open) /* This may come behind the end of the channel. */
-			enter("stopped");
-	});
+	/* This may come behind the end of the channel. */
+	client.addEventListener("owner", (event, owner) => open && (owner ? begin() : enter("stopped")));
 	client.addEventListener("close", (event, options) => {
 		open = false;
 		enter("closed", words(options));
@@ -219,15 +212,15 @@ export function connect() {
 		() => [readProperties, readPolicies, readMarks, readSpools].forEach(read => read()));
 }
 
-/* The channel ends where the daemon cannot be started; the bus says when it is there after all. */
+/* The channel has ended where the daemon could not be started. */
 cockpit.dbus(DBUS, { bus: "system" }).subscribe({ interface: DBUS, path: "/org/freedesktop/DBus", member: "NameOwnerChanged",
 	arg0: NAME }, (path, iface, signal, args) => args[2] && daemon.phase === "closed" && connect());
 
-const users = new Map();
-export const user = uid => users.get(uid) || String(uid);
+const users = {};
+export const user = uid => users[uid] || String(uid);
 
 cockpit.file("/etc/passwd").read().then(content => {
-	for (const l of (content || "").split("\n").map(x => x.split(":")))
-		users.set(Number(l[2]), line(l[0]));
+	for (const [, name, uid] of content.matchAll(/^(.*?):.*?:(\d+):/gm))
+		users[uid] = line(name);
 	changed();
 }, () => {});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Elements, what is said in place, questions, and tables of any length. Text is always a text node, never markup. */
+/* Elements, what is said in place, questions and tables. Text is always a text node, never markup. */
 import { daemon, words } from "./bus.js";
 import { _, show } from "./format.js";
 
@@ -23,12 +23,12 @@ export function h(name, ...kids) {
 export const path = bytes => h("span.path", show(bytes));
 export const state = (word, name) => h("span.state", { "data-state": word }, name || word);
 export const link = (to, ...kids) => h("a", { href: "#/" + to }, ...kids);
-export const jobLink = id => link("jobs/" + id, _("Job $0", id));
+export const jobLink = id => link("jobs/" + id, _`Job ${id}`);
 export const field = (label, control) => h("label", label, " ", control);
 export const card = (name, ...kids) => h("section.card", { "aria-label": name }, h("h2", name), kids);
 
-/* Writes only what is different, so that nothing is drawn or read out anew; and nothing under a person's hands. What is
- * pressed again may be what it was before: it has to look up what it is about. */
+/* What is the same stays, so that it is not read out anew, and so does what a person is about to fill in. A button that
+ * stays has to look up what it is about. */
 export function fill(e, ...kids) {
 	const old = [...e.childNodes], made = [...h("div", kids).childNodes], had = e.contains(document.activeElement);
 	if (e.querySelector("input:focus, select:focus"))
@@ -45,7 +45,7 @@ export function fill(e, ...kids) {
 		e.querySelector("a, button")?.focus();
 }
 
-/* Keeps in `place` an element for each key, in this order. */
+/* An element for each key, in this order. */
 export function keep(place, keys, make) {
 	const had = place.kept || new Map();
 	place.kept = new Map(keys.map(key => [key, had.get(key) || make(key)]));
@@ -71,15 +71,13 @@ export function say(place, kind, what = "") {
 	place.replaceChildren(...real([what]));
 }
 
-/* Does what a control is for, once, and says what became of it in the nearest place for that. */
+/* Does what a control is for, once, and says in the nearest place what became of it. */
 export async function act(control, work) {
-	let box = control, place;
+	const place = control.closest(":has([data-said])").querySelector("[data-said]");
 	if (control.ariaDisabled === "true")
 		return;
-	while (!(place = box.querySelector("[data-said]")))
-		box = box.parentElement;
 	control.ariaDisabled = true;
-	say(place, "busy", _("One moment…"));
+	say(place, "busy", _`One moment…`);
 	try {
 		say(place, "good", await work());
 	} catch (e) {
@@ -91,13 +89,13 @@ export async function act(control, work) {
 export const button = (label, work, props) =>
 	h("button", { type: "button", ...props, onclick: e => act(e.currentTarget, work) }, label);
 
-/* Asks before something is done, and says with numbers what that is. Without a yes there is nothing to be said. */
+/* Without a yes there is nothing to be said. */
 export function ask(title, what, verb, kind = "danger") {
 	const dialog = document.querySelector("dialog");
 	return new Promise((resolve, reject) => {
 		dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { id: "question" }, title),
 			real(what).map(w => w.nodeType ? w : h("p", w)), h("p.row", h("button." + kind, { value: "yes" }, verb),
-				h("button", { value: "", autofocus: true, formNoValidate: true }, _("Do nothing")))));
+				h("button", { value: "", autofocus: true, formNoValidate: true }, _`Do nothing`))));
 		dialog.returnValue = "";
 		dialog.onclose = () => dialog.returnValue ? resolve() : reject("");
 		dialog.showModal();
@@ -114,16 +112,13 @@ export const choice = (label, options, value, onchange) => field(label, h("selec
 
 const MORE = 8; /* rows beyond those that are seen, so that Tab finds them */
 
-/* A table of any length: only rows that are seen are made, all of one height. cells(item, row) has an element, a text or a
- * list for each. */
+/* Of any length: only rows that are seen are made, all of one height, of what cells(item, row) returns. */
 export function rowTable(label, head, cells) {
 	const space = h("div.space", { role: "presentation" });
-	const scroller = h("div.scroller", { role: "rowgroup", tabIndex: 0, "aria-label": label, onscroll: () => {
-		frame = frame || requestAnimationFrame(draw);
-	} }, space);
+	const scroller = h("div.scroller", { role: "rowgroup", tabIndex: 0, "aria-label": label, onscroll: () => draw(true) }, space);
 	const element = h("div.rows", { role: "table", "aria-label": label }, h("div", { role: "rowgroup" },
 		h("div.head", { role: "row" }, head.map(c => h("span", { role: "columnheader" }, c)))), scroller);
-	let items = [], frame = 0;
+	let items = [];
 
 	function draw(isScrolled) {
 		const height = space.offsetHeight / items.length || 1, { scrollTop, clientHeight } = scroller;
@@ -131,7 +126,6 @@ export function rowTable(label, head, cells) {
 		const seen = items.slice(first, Math.ceil((scrollTop + clientHeight) / height) + MORE);
 		const rows = keep(space, seen.map(item => item.id), () =>
 			h("div.item", { role: "row" }, head.map((c, i) => h("span.c" + i, { role: "cell" }))));
-		frame = 0;
 		seen.forEach((item, i) => {
 			const row = rows.get(item.id);
 			row.style.setProperty("--n", first + i);
@@ -141,7 +135,7 @@ export function rowTable(label, head, cells) {
 		});
 	}
 
-	new ResizeObserver(draw).observe(scroller);
+	new ResizeObserver(() => draw(true)).observe(scroller);
 	return { element, set(to) {
 		items = to;
 		element.ariaRowCount = items.length + 1;

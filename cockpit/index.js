@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The page: which part is shown, light or dark, and what stands above where there is no daemon. format.js, dom.js and
- * bus.js are for all parts. A part has element and draw(), and maybe open(path, options), and what it reads: when it is
- * opened, and when jobs change. */
+/* The page. A part has element, maybe draw() and open(path, options), and what it reads: when it is opened, and when jobs
+ * change. */
 import * as bus from "./bus.js";
 import { button, fill, h, link, said } from "./dom.js";
 import { devicesPart, overviewPart, troubles } from "./filesystems.js";
-import { _, cockpit, line } from "./format.js";
-import { jobsPart, undoPart } from "./jobs.js";
+import { _, line } from "./format.js";
+import { jobsPart, submitPart, undoPart } from "./jobs.js";
 import { policiesPart } from "./policies.js";
-import { submitPart } from "./submit.js";
 
-const PARTS = { "": [_("Overview"), overviewPart], jobs: [_("Jobs"), jobsPart], undo: [_("Undo"), undoPart],
-	submit: [_("Submit"), submitPart], policies: [_("Policies"), policiesPart], devices: [_("Devices"), devicesPart] };
-const WORDS = { connecting: _("Connecting to reclaimd…"), stopped: _("reclaimd has stopped. What is shown was so before."),
-	closed: _("reclaimd cannot be reached.") };
+const PARTS = { "": [_`Overview`, overviewPart], jobs: [_`Jobs`, jobsPart], undo: [_`Undo`, undoPart],
+	submit: [_`Submit`, submitPart], policies: [_`Policies`, policiesPart], devices: [_`Devices`, devicesPart] };
+const WORDS = { connecting: _`Connecting to reclaimd…`, stopped: _`reclaimd has stopped. What is shown was so before.`,
+	closed: _`reclaimd cannot be reached.` };
 const { daemon } = bus, made = {};
 const [nav, main, banner, part] = ["nav", "main", "#daemon", "#part"].map(s => document.querySelector(s));
 const links = Object.entries(PARTS).map(([to, [words]]) => link(to, words));
@@ -34,16 +32,15 @@ function go() {
 	shown = next;
 	next.open?.(path.slice(1), options);
 	bus.on.read();
-	bus.changed();
+	bus.on.draw();
 }
 
-/* Where there is no daemon: why, and how to start it. What was shown stays as it was. */
 function drawBanner() {
 	const { phase, problem } = daemon;
 	fill(banner, WORDS[phase] && h("div.banner", h("p", WORDS[phase] + " " + line(problem)),
 		!bus.isThere() && h("p.row", h("code", "systemctl start reclaimd"),
-			button(_("Start it"), () => cockpit.spawn(["systemctl", "start", "reclaimd"], bus.AS_ROOT), { disabled: !bus.isAdmin() }),
-			phase === "closed" && button(_("Connect again"), async () => bus.connect())),
+			button(_`Start it`, () => cockpit.spawn(["systemctl", "start", "reclaimd"], bus.AS_ROOT), { disabled: !bus.isAdmin() }),
+			phase === "closed" && button(_`Connect again`, bus.connect)),
 		said()));
 	main.ariaBusy = bus.isBusy();
 }
@@ -65,7 +62,7 @@ Object.assign(bus.on, { draw() {
 	if (cockpit.hidden)
 		return;
 	drawBanner();
-	shown.draw();
+	shown.draw?.();
 }, read: () => shown.reads?.forEach(read => read()) });
 cockpit.addEventListener("locationchanged", go);
 bus.connect();

@@ -703,7 +703,7 @@ class Actions(Case):
         self.assertTrue(content().endswith("# theirs\n"))
 
     def test_new_policy(self):
-        """Its name, directory and rule make a text, which is checked, and shown before it is a file and its timer runs."""
+        """It begins as a text, which is checked, and shown before it is a file of the policy's name and its timer runs."""
         path, logs = "/etc/reclaimd/reclaimd.d/logs.yaml", "/backups/logs"
         os.mkdir(logs)
         self.addCleanup(shutil.rmtree, logs)
@@ -714,23 +714,23 @@ class Actions(Case):
         self.addCleanup(lambda: os.path.exists(path) and os.remove(path))
         tab = self.open(admin, "policies")
         card = "document.querySelector('section[aria-label=\"New policy\"]')"
+        area = f"{card}?.querySelector('textarea')"
 
-        def write(field, value):
-            tab.press(f"look.named('input', '{field}', {card})")
-            tab.evaluate("document.activeElement.select()")
-            tab.write(value)
+        def write(old, new):
+            tab.evaluate(f"{area}.select()")
+            tab.write(tab.evaluate(f"{area}.value").replace(old, new))
 
         tab.press(button("New policy…"))
-        tab.until(card)
-        for name, wrong in (("dumps", "There is a policy of this name."), ("two words", "letters, digits, - and _")):
-            write("Name", name)
+        tab.until(area)
+        before = "backups:"
+        for name, wrong in (("dumps:", "There is a policy of this name."), ("two words:", "letters, digits, - and _")):
+            write(before, name)
+            before = name
             tab.until(f"{card}.querySelector('[role=alert]')?.innerText.includes({text(wrong)})")
             tab.press(f"look.named('button', 'Write…', {card})")
             tab.until(f"{card}.innerText.includes('It is not written')")
-        write("Name", "logs")
-        write("Directory", logs)
-        tab.evaluate(f"{card}.querySelector('select').selectedIndex = 1")
-        tab.evaluate(f"{card}.querySelector('select').dispatchEvent(new Event('change'))")
+        write(before, "logs:")
+        write("/srv/backups", logs)
         tab.until(f"{card}.innerText.includes('The daemon would take this.')")
         for size in SIZES.values():
             tab.size(*size)
@@ -741,7 +741,7 @@ class Actions(Case):
         self.assertFalse(os.path.exists(path))
         tab.press(f"look.named('button', 'Write…', {card})")
         self.answer(tab, "Write", path, "This is a new file.", "deletes 1 entry, 0 B and keeps 7 entries, 0 B", "+   logs:",
-                    f'+     path: "{logs}"', "+     keep: {last: 7}", "+     schedule: daily", "the timer of this policy")
+                    f"+     path: {logs}", "+     keep: {last: 7}", "+     schedule: daily", "the timer of this policy")
         until(lambda: unit_property("ActiveState", "reclaimd-policy@logs.timer") == "active")
         tab.until("document.querySelector('section[aria-label=logs]')")
         self.assertIn('"kept":{"entries":7,', command("reclaimctl", "policy", "plan", "--json=short", "logs"))
