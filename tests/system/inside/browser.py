@@ -115,12 +115,16 @@ class Tab:
         self.target = browser.call("Target.createTarget", url="about:blank", browserContextId=person)["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         browser.tabs[self.session] = self
-        for domain in ("Page", "Runtime", "Network", "Accessibility"):
+        for domain in ("Page", "Runtime"):
             self.call(f"{domain}.enable")
         # As if it were the window that one works in.
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         with open(LOOK, encoding="utf-8") as f:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=f.read())
+
+    def listen(self):
+        """To what it sends and gets from now on: telling that costs as much as showing the page."""
+        self.call("Network.enable")
 
     def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)
@@ -154,6 +158,7 @@ class Tab:
     def until(self, condition, seconds=LIMIT_SECONDS):
         """Waits until the expression is true, and returns its value."""
         end = time.monotonic() + seconds
+        pause = 0.02
         while True:
             try:
                 value = self.evaluate(f"(v => v?.nodeType ? true : v)({condition})")  # elements have no value
@@ -167,7 +172,8 @@ class Tab:
                 self.picture("failed")
                 raise AssertionError(f"it did not come true: {condition}\n{self.wrong}\nThe page shows:\n"
                                      f"{self.evaluate('document.body.innerText')}")
-            self.browser.receive(0.03)
+            pause = min(pause * 1.2, 0.1)
+            self.browser.receive(pause)
 
     def go(self, address):
         r = self.call("Page.navigate", url=address)
@@ -192,19 +198,19 @@ class Tab:
         """Until scripts have heard of it, and what they did then is drawn."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
-    def screenshot(self, cropped=False):
-        """Of what is seen, as PNG; without what is empty below."""
+    def screenshot(self, cropped=False, small=False):
+        """Of what is seen, as PNG; without what is empty below. A small file takes the browser long."""
         clip = {}
         if cropped:
             width, height = self.evaluate("[innerWidth, Math.min(innerHeight, 16 + Math.ceil("
                                           "document.querySelector('main').getBoundingClientRect().bottom))]")
             clip = {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=not small, **clip)["data"])
 
     def picture(self, name, cropped=False):
         """For those who look at it later, or in the documentation."""
         with open(f"/results/{name}.png", "wb") as f:
-            f.write(self.screenshot(cropped))
+            f.write(self.screenshot(cropped, small=name.startswith("cockpit-")))
 
     def key(self, name, shift=False):
         text = {"text": "\r"} if name == "Enter" else {}

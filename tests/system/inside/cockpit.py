@@ -14,6 +14,13 @@ from system import command
 ADDRESS = "http://localhost:9090"
 PASSWORD = "correct horse"
 PAGE = "/usr/share/cockpit/reclaimd"
+# It keeps the session, and does nothing; its title says whether the person may act as an administrator.
+STILL = "/usr/share/cockpit/still"
+STILL_FILES = {"manifest.json": '{"name": "still"}', "index.html": """<!DOCTYPE html>
+<script src="../base1/cockpit.js"></script><script src="still.js"></script>
+""", "still.js": """const permission = cockpit.permission({ admin: true });
+permission.addEventListener("changed", () => document.title = permission.allowed);
+"""}
 # What one can do something with, or hears where it is.
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "switch", "tab", "menuitem",
          "slider", "spinbutton", "progressbar", "meter", "image", "dialog", "alertdialog", "tabpanel", "Date", "DateTime"}
@@ -23,6 +30,10 @@ def start():
     os.makedirs("/etc/cockpit", exist_ok=True)
     with open("/etc/cockpit/cockpit.conf", "w", encoding="utf-8") as f:
         f.write("[WebService]\nAllowUnencrypted=true\n")
+    os.makedirs(STILL)
+    for name, content in STILL_FILES.items():
+        with open(f"{STILL}/{name}", "w", encoding="utf-8") as f:
+            f.write(content)
     # Pictures show it.
     command("hostnamectl", "hostname", "server")
     command("systemctl", "start", "cockpit.socket")
@@ -41,15 +52,22 @@ class Person:
         self.user = user
         self.context = browser.person()
         tab = self.tab()
-        tab.go(ADDRESS)
+        # The first page of the shell is another one's, and heavy.
+        tab.go(f"{ADDRESS}/reclaimd")
         tab.until("document.querySelector('#login-button')?.offsetParent")
         tab.evaluate(f"localStorage['superuser:{user}'] = '{'any' if administrator else 'none'}'")
         for field, text in (("user", user), ("password", PASSWORD)):
             tab.evaluate(f"document.querySelector('#login-{field}-input').focus()")
             tab.write(text)
         tab.press("document.querySelector('#login-button')")
-        tab.until("document.querySelector('iframe[name^=\"cockpit1:localhost/\"]')")
+        tab.until("document.querySelector('iframe[name=\"cockpit1:localhost/reclaimd\"]')?.contentDocument.querySelector('main')")
+        self.administrator = administrator
         self.shell = tab
+        self.rest()
+
+    def rest(self):
+        self.shell.go(f"{ADDRESS}/cockpit/@localhost/still/index.html")
+        self.shell.until(f"document.title == '{str(self.administrator).lower()}'")
 
     def tab(self):
         return Tab(self.browser, self.context)
