@@ -83,7 +83,7 @@ function chart(of, key) {
 		return rows.length === 0 ? _`none` : least === largest ? least : _`${least} to ${largest}`;
 	};
 	const legend = [_`In gaps: ${words(gaps)}`, _`While deleting: ${words(deleting)}`];
-	const draw = (rows, shape) => rows.map(l => "M" + (60 - Math.round((now - l.begin) / 6e7)) + shape(20 - 19 * l.most / most)).join("");
+	const draw = (rows, shape) => rows.map(l => "M" + (60 - Math.ceil((now - l.begin) / 6e7)) + shape(20 - 19 * l.most / most)).join("");
 	return h("figure.card", h("figcaption", h("h3", deviceName(key) + ": " + title),
 		h("p.row", h("span", legend[0]), h("span.deleting", legend[1]))),
 	h("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-label": [title, ...legend].join(". ") },
