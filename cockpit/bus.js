@@ -18,7 +18,7 @@ const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
 export const rights = () => isAdmin() ? _`It is deleted with the rights of root.` : _`It is deleted with your rights.`;
 
-let client, history, reading = 0, news = new Set();
+let client, listing, history, reading = 0, news = new Set();
 
 export const on = { draw() {}, read() {} };
 let drawn = 0, timer = 0;
@@ -150,17 +150,29 @@ export const readProperties = reader(1000, "properties", async () => {
 });
 
 const deeper = (a, b) => b.target.length - a.target.length;
+const NETWORK = /^(nfs|cifs|smb3|ceph|lustre|9p|fuse\.)/;
+/* One that hangs holds up no other. */
+const SIZES = 'n=0; for f; do timeout 5 stat -fc "$n %S %b %f %a" -- "$f" & n=$((n + 1)); done; wait';
 
-/* Each once, deeper ones before, with the key of its devices. */
+/* Each once, deeper ones before, with the key of its devices. Behind a network only those with jobs, policies or spools. */
 export const readFilesystems = reader(10000, "filesystems", async () => {
-	const mounts = JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
-		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems;
+	const mounts = JSON.parse(await program(["findmnt", "--json", "--real", "--nofsroot", "--list", "--types", "nooverlay,nosquashfs",
+		"--output", "TARGET,SOURCE,FSROOT,FSTYPE,MAJ:MIN"])).filesystems;
+	await listing;
+	const used = [...[...daemon.jobs.values()].filter(isOpen), ...daemon.policies, ...daemon.spools].map(x => x.path + "/");
+	for (const f of mounts)
+		f.prefix = encode(f.target).replace(/\/?$/, "/");
 	/* What is mounted a second time is no filesystem, but a subvolume is. */
-	const whole = mounts.filter(f => f.size > 0 && (f.fstype === "btrfs" || f.fsroot === "/")).sort(deeper);
-	const found = [...new Map(whole.map(f => [f["maj:min"], f])).values()].sort(deeper);
-	const keys = JSON.parse(await program(["reclaimctl", "devices", "--json", "--interval=0", "--", ...found.map(f => f.target)]));
-	daemon.filesystems = found.map(f => ({ ...keys.find(k => k.path === f.target), ...f,
-		prefix: encode(f.target).replace(/\/?$/, "/") }));
+	const whole = mounts.filter(f => NETWORK.test(f.fstype) ? used.some(path => path.startsWith(f.prefix))
+		: f.fstype === "btrfs" || f.fsroot === "/").sort(deeper);
+	const found = [...new Map(whole.map(f => [f["maj:min"], f])).values()].sort(deeper), targets = of => of.map(f => f.target);
+	for (const [l] of (await program(["sh", "-c", SIZES, "sh", ...targets(found)])).matchAll(/.+/g)) {
+		const [n, unit, all, free, avail] = l.split(" ").map(Number);
+		Object.assign(found[n], { size: all * unit, used: (all - free) * unit, avail: avail * unit });
+	}
+	const there = found.filter(f => f.size);
+	const keys = JSON.parse(await program(["reclaimctl", "devices", "--json", "--interval=0", "--", ...targets(there)]));
+	daemon.filesystems = there.map(f => ({ ...keys.find(k => k.path === f.target), ...f }));
 });
 
 function enter(phase, problem = "") {
@@ -186,9 +198,10 @@ async function begin() {
 		if (!isThere())
 			return;
 		enter("ready");
+		listing = listJobs({}).then(() => listJobs({ states: cockpit.variant("as", ["partial", "failed"]) })).catch(older);
 		for (const read of [readPolicies, readMarks, readDevices, readLatencies, readSpools, readFilesystems, on.read])
 			read();
-		await listJobs({}).then(() => listJobs({ states: cockpit.variant("as", ["partial", "failed"]) })).catch(older);
+		await listing;
 		daemon.listed = true;
 		changed();
 	} catch (e) {
