@@ -8,6 +8,7 @@ import { _, bytesOf, encode, hex, line } from "./format.js";
 
 const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
 const AT_ONCE = 500; /* jobs in an answer */
+export const PROBLEMS = 1000; /* of a job: the daemon knows no more */
 /* For files and units, which polkit cannot allow. */
 export const AS_ROOT = { superuser: "require", err: "message" };
 
@@ -63,7 +64,7 @@ const call = (object, iface, method, type = "", args = [], timeout = 60000) => i
 	: Promise.reject(new Error(_`reclaimd does not run. Nothing was done.`));
 
 export const manager = (...args) => call("", NAME + ".Manager", ...args);
-export const problems = id => call("/job/" + id, NAME + ".Job", "GetProblems", "tu", [0, 100]);
+export const problems = id => call("/job/" + id, NAME + ".Job", "GetProblems", "tu", [0, PROBLEMS]);
 /* Names are written as sd_bus_path_encode(3) does it. */
 export const policyCall = (name, method) => call("/policy/" + name.replace(/[_-]|^\d/g, c => "_" + hex(c)), NAME + ".Policy",
 	method, "", [], 600000);

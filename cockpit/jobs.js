@@ -190,7 +190,8 @@ function controlsOf(j, p) {
 		button(_`Journal`, () => cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
 }
 
-const problemList = found => [h("h3", found.length < 100 ? _`Not deleted, and why` : _`Not deleted, and why (the first 100)`),
+const problemList = (j, found) => [h("h3", _`Not deleted, and why`, found.length === bus.PROBLEMS &&
+	" " + _`(the first ${count(bus.PROBLEMS)} of ${errors(j)})`),
 list(found.map(([name, what, errno, isWrong]) => [path(bytesOf(name)), ": ", dots(line(what),
 	errno && (ERRORS[errno] || _`error ${errno}`), !isWrong && _`left on purpose`)]))];
 
@@ -211,7 +212,7 @@ function oneJob(id) {
 				fill(about, factsOf(j, p));
 				fill(controls, controlsOf(j, p));
 			}
-			fill(problems, known("job" + id, found.length > 0 && problemList(found)));
+			fill(problems, known("job" + id, found.length > 0 && problemList(j, found)));
 		},
 	};
 }
@@ -230,8 +231,9 @@ function namesIn(directory) {
 		const found = [], channel = cockpit.channel({ payload: "fslist1", path: directory, superuser: "try", watch: false });
 		channel.addEventListener("message", (event, data) => {
 			const item = JSON.parse(data);
-			if (item.event === "present" && found.length < OFFERED && !/[\p{Cs}\ufffd]/u.test(item.path))
-				found.push(directory + item.path + (item.type === "directory" ? "/" : ""));
+			if (item.event === "present" && !/[\p{Cs}\ufffd]/u.test(item.path) &&
+				found.push(directory + item.path + (item.type === "directory" ? "/" : "")) > OFFERED)
+				channel.close();
 		});
 		channel.addEventListener("close", () => resolve(found.sort()));
 	});
@@ -257,7 +259,7 @@ const planView = p => facts([
 ]);
 
 export function submitPart() {
-	const names = h("datalist", { id: "names" });
+	const names = h("datalist", { id: "names" }), cut = h("small", { role: "status" });
 	const shown = h("section", { "aria-label": _`Plan` }), deadline = deadlineField("");
 	const undo = choice(_`Restorable`, UNDO, ""), priority = choice(_`Priority`, PRIORITIES, "normal");
 	const path = h("input", { list: "names", spellcheck: false, autocapitalize: "none", required: true, oninput: complete });
@@ -271,8 +273,10 @@ export function submitPart() {
 			return;
 		listed = directory;
 		const found = await namesIn(decode(bytes));
-		if (listed === directory)
+		if (listed === directory) {
 			names.replaceChildren(...found.map(n => h("option", { value: show(encode(n)) })));
+			fill(cut, found.length > OFFERED && _`Only ${count(found.length)} names in ${show(bytes)} are offered.`);
+		}
 	}
 
 	function set(to) {
@@ -305,6 +309,6 @@ export function submitPart() {
 		element: h("form", { onsubmit: e => {
 			e.preventDefault();
 			act(look, showPlan);
-		} }, h("p.row", h("label.row.wide", _`Path`, path), names, look), said(), shown, h("p.row", undo, priority, deadline, go)),
+		} }, h("p.row", h("label.row.wide", _`Path`, path), names, look), cut, said(), shown, h("p.row", undo, priority, deadline, go)),
 	};
 }

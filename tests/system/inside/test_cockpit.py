@@ -338,6 +338,28 @@ class Parts(Case):
         tab.press("look.named('a', 'Devices')")
         tab.until("/: a read .*, a write /.test(document.querySelector('section[aria-label$=\" /backups\"]')?.innerText)")
 
+    def test_not_all(self):
+        """Where not all is shown, it says so. Behind a network, which here the disks are, that is what has nothing of ours."""
+        stuck = "/backups/stuck"
+        os.makedirs(stuck)
+        command("fallocate", "-l", "1M", f"{stuck}/stays")
+        command("chattr", "+i", f"{stuck}/stays")
+        self.addCleanup(shutil.rmtree, stuck)
+        self.addCleanup(attempt, "chattr", "-R", "-i", "/backups/.reclaim", stuck)
+        job = submit(stuck)
+        until(lambda: job_property(job, "State") == "failed")
+        tab = open_changed("", bus=[("PROBLEMS = 1000", "PROBLEMS = 1"), (r"\^\(nfs", "^(ext4|btrfs|nfs")],
+                           jobs=[("OFFERED = 300", "OFFERED = 1")])
+        self.addCleanup(tab.close)
+        tab.until("look.named('h2', '/backups')")
+        self.assertFalse(tab.evaluate("!!look.named('h2', '/btrfs')"))
+        tab.press("look.named('a', 'Submit')")
+        tab.press("look.named('input', 'Path')")
+        tab.write("/backups/")
+        tab.until("document.querySelector('main').innerText.includes('Only 2 names in /backups/ are offered.')")
+        tab.evaluate(f"location.hash = '#/jobs/{job}'")
+        tab.until("document.querySelector('section h3')?.innerText.includes('(the first 1 of 1 error)')")
+
     def test_sizes(self):
         """Of trees, too, where they were counted; else it says that it does not know, until a person has them measured."""
         if not os.path.exists(SOCKET):
