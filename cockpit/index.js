@@ -55,6 +55,7 @@ function notify() {
 window.addEventListener("storage", e => e.key === "shell:style" && setStyle());
 window.addEventListener("cockpit-style", e => setStyle(e.detail.style));
 setStyle();
+Object.assign(document.documentElement, { lang: cockpit.language, dir: cockpit.language_direction });
 cockpit.translate();
 nav.append(...links);
 Object.assign(bus.on, { draw() {

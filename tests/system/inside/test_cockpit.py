@@ -63,10 +63,21 @@ LONG_POLICY = """policies:
     match: "*"
     max-age: 1y
 """
+# Whether a text begins at the left of where it ends.
+AT_LEFT = """(text => {
+    const [first, last] = [0, text.length - 1].map(at => {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        return range.getBoundingClientRect().left;
+    });
+    return first < last;
+})"""
 NEWER = "/usr/share/cockpit/newer"
 TRANSLATED = "/usr/share/cockpit/translated"
-# To a language in which all texts have brackets.
+# To a language in which all texts have brackets, and that is written from right to left.
 TRANSLATION = """
+cockpit.language_direction = "rtl";
 cockpit.gettext = (context, text) => "⟦" + (text ?? context) + "⟧";
 cockpit.ngettext = (one, many, n) => "⟦" + (n == 1 ? one : many) + "⟧";
 """
@@ -493,6 +504,17 @@ class Words(Case):
                 tab.press(button("⟦New policy…⟧"))
                 tab.press("look.named('button', '⟦What would it delete?⟧', document.querySelector('[aria-label=dumps]'))")
                 tab.until("document.querySelector('.month')")
+            self.assertEqual(tab.evaluate("getComputedStyle(document.body).direction"), "rtl")
+            if part == "overview":
+                # But a path begins at the left.
+                self.assertTrue(tab.evaluate(f"{AT_LEFT}(look.named('h2', '/backups').firstChild)"))
+            faults = layout_faults(tab)
+            tab.picture(f"rtl-{part.partition('/')[0]}")
+            tab.size(*SIZES["narrow"])
+            tab.picture(f"rtl-narrow-{part.partition('/')[0]}")
+            tab.size(*SIZES["wide"])
+            faults += size_faults(tab, [SIZES["narrow"]])
+            self.assertEqual(faults, [], part)
             words = tab.evaluate(f"[...document.querySelectorAll({text(WORDS)})].filter(e => e.checkVisibility())"
                                  ".map(e => e.innerText || e.textContent)")
             self.assertGreater(len(words), 8)
