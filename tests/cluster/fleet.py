@@ -33,6 +33,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import contents
 import daemon_fixture
 import fixture
+import postgres
 import servers
 from fixture import scratch
 
@@ -277,13 +278,18 @@ class Database:
 
     def kill(self):
         """As a machine that is gone: its processes have no time for anything."""
+        # Stopped, it begins no more of them.
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         children = "/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)
         with open(children, encoding="ascii") as f:
-            all_of_them = [self.process.pid, *map(int, f.read().split())]
-        for pid in all_of_them:
+            children = [int(pid) for pid in f.read().split()]
+        for pid in [self.process.pid, *children]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        # While one of them is not gone yet, the next server does not start: it has the same memory.
+        fixture.until(lambda: not any(postgres.lives(pid) for pid in children))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.dir, "postmaster.pid"))
 

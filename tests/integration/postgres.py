@@ -27,6 +27,15 @@ def find_programs():
     return os.path.dirname(found[-1])
 
 
+def lives(pid):
+    """It has not ended, though its parent may not have waited for it."""
+    try:
+        with open("/proc/%s/stat" % pid, encoding="ascii", errors="replace") as f:
+            return f.read().rpartition(") ")[2][:1] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Server:
     def __init__(self, directory):
         self.programs = find_programs()
@@ -83,16 +92,22 @@ class Server:
     def kill(self):
         """As if the machine was gone. Its processes notice, and the next start recovers."""
         process, self.process = self.process, None
-        if process:
-            # A group of their own each.
-            children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
-                                      text=True, check=False).stdout.split()
-            for pid in [process.pid, *map(int, children)]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            process.wait()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.data, "postmaster.pid"))
+        if not process:
+            return
+        # Stopped, it begins no more of them; each has a group of its own.
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
+                                  text=True, check=False).stdout.split()
+        for pid in [process.pid, *map(int, children)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+        # While one of them is not gone yet, the next server does not start: it has the same memory.
+        import fixture  # pylint: disable=import-outside-toplevel
+        fixture.until(lambda: not any(lives(pid) for pid in children))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.data, "postmaster.pid"))
 
     def stop(self):
         self.end(signal.SIGQUIT)
