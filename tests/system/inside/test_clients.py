@@ -165,6 +165,9 @@ def promtool(*arguments, text=""):
     assert r.returncode == 0, r.stdout
 
 
+FLEET = "reclaimd_fleet_connected"
+
+
 @unittest.skipUnless(shutil.which("promtool"), "there is no promtool")
 class Alerts(unittest.TestCase):
     """What the daemon tells in one state for an hour, and then in another for three days: what Prometheus would make of
@@ -219,7 +222,8 @@ class Alerts(unittest.TestCase):
 
     def test_rules(self):
         promtool("check", "rules", "--lint-fatal", ALERTS)
-        self.assertEqual(self.wanted - {name.split("{")[0] for name in self.sample()}, set())
+        # This host is in no fleet.
+        self.assertEqual(self.wanted - {name.split("{")[0] for name in self.sample()}, {FLEET})
 
     def test_nothing_is_wrong(self):
         now = self.sample()
@@ -252,6 +256,11 @@ class Alerts(unittest.TestCase):
         after = self.sample()
         self.assertEqual(after, {"reclaimd_up": 0})
         self.check(before, after, self.IN_TIME, (1,), (30, "Down"))
+
+    def test_no_fleet(self):
+        """As a host of a fleet tells it."""
+        now = self.sample()
+        self.check({**now, FLEET: 1}, {**now, FLEET: 0}, self.IN_TIME, (10,), (30, "Fleet"))
 
     def test_nothing_is_written_any_more(self):
         now = self.sample()
