@@ -350,9 +350,10 @@ void withdrawals_stop(struct jobs *jobs)
 
 void withdrawals_done(struct jobs *jobs)
 {
-	struct mark_removal *m;
+	struct mark_removal *m, *next;
 
-	while ((m = LIST_FIRST(&jobs->mark_removals))) {
+	for (m = LIST_FIRST(&jobs->mark_removals); m; m = next) {
+		next = LIST_NEXT(m, link);
 		assert(!m->asked);
 		removal_free(m);
 	}

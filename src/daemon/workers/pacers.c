@@ -183,7 +183,7 @@ static void sharers_free(struct sharers *s)
 
 struct pacers *pacers_free(struct pacers *p)
 {
-	struct sharers *s;
+	struct sharers *s, *next;
 	struct hour *h;
 
 	while (p && !LIST_EMPTY(&p->entries))
@@ -192,8 +192,10 @@ struct pacers *pacers_free(struct pacers *p)
 		LIST_REMOVE(h, list);
 		free(h);
 	}
-	while (p && (s = LIST_FIRST(&p->sharers)))
+	for (s = p ? LIST_FIRST(&p->sharers) : NULL; s; s = next) {
+		next = LIST_NEXT(s, list);
 		sharers_free(s);
+	}
 	free(p);
 	return NULL;
 }
