@@ -197,9 +197,13 @@ class Host:
     def crash(self):
         """The host goes down at once, and is up again, in another boot, without its daemon."""
         if self.daemon.process:
-            workers = self.daemon.workers()
+            # reclaim-fleet among them, which would take leave of the database if it saw the daemon end.
+            children = self.daemon.workers()
+            for pid in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
             self.daemon.kill()
-            for pid in workers:
+            for pid in children:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         for c in self.daemon.clients:
@@ -278,20 +282,7 @@ class Database:
 
     def kill(self):
         """As a machine that is gone: its processes have no time for anything."""
-        # Stopped, it begins no more of them.
-        self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        children = "/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)
-        with open(children, encoding="ascii") as f:
-            children = [int(pid) for pid in f.read().split()]
-        for pid in [self.process.pid, *children]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-        # While one of them is not gone yet, the next server does not start: it has the same memory.
-        fixture.until(lambda: not any(postgres.lives(pid) for pid in children))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.dir, "postmaster.pid"))
+        postgres.kill_whole(self.process, self.dir)
 
     def stop(self):
         if self.process and self.process.poll() is None:

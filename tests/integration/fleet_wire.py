@@ -8,11 +8,27 @@ import socket
 import stat
 import struct
 import subprocess
+import unittest
 
+import postgres
+from fixture import scratch
+
+PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
 NULL = 0xffffffff
 VERSION = 1
 
 Identity = collections.namedtuple("Identity", "inode birth type")
+
+
+def server_of(case):
+    """A PostgreSQL that all tests of the class share, as its attribute `server`."""
+    if not os.path.exists(PROGRAM):
+        raise unittest.SkipTest("reclaim-fleet is not built")
+    scratch.open()
+    if not case.server:
+        case.server = postgres.Server(scratch.dir)
+    if not case.server.process:
+        case.server.start()
 
 
 def directory(inode, birth=1):

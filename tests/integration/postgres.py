@@ -36,6 +36,24 @@ def lives(pid):
         return False
 
 
+def kill_whole(process, data):
+    """Ends a server as if the machine was gone. While one of its processes, which have a group of their own each, has not
+    ended, the next server does not start: it has the same memory."""
+    import fixture  # pylint: disable=import-outside-toplevel
+    # Stopped, it begins no more of them.
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
+                              text=True, check=False).stdout.split()
+    for pid in [process.pid, *map(int, children)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+    fixture.until(lambda: not any(lives(pid) for pid in children))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(data, "postmaster.pid"))
+
+
 class Server:
     def __init__(self, directory):
         self.programs = find_programs()
@@ -90,24 +108,10 @@ class Server:
             process.wait()
 
     def kill(self):
-        """As if the machine was gone. Its processes notice, and the next start recovers."""
+        """As if the machine was gone. The next start recovers."""
         process, self.process = self.process, None
-        if not process:
-            return
-        # Stopped, it begins no more of them; each has a group of its own.
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
-                                  text=True, check=False).stdout.split()
-        for pid in [process.pid, *map(int, children)]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
-        # While one of them is not gone yet, the next server does not start: it has the same memory.
-        import fixture  # pylint: disable=import-outside-toplevel
-        fixture.until(lambda: not any(lives(pid) for pid in children))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.data, "postmaster.pid"))
+        if process:
+            kill_whole(process, self.data)
 
     def stop(self):
         self.end(signal.SIGQUIT)

@@ -11,11 +11,8 @@ import time
 import unittest
 
 import fixture
-import postgres
 from fixture import scratch
-from fleet_wire import Companion, directory, encode, regular
-
-PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
+from fleet_wire import PROGRAM, Companion, directory, encode, regular, server_of
 
 
 class Case(unittest.TestCase):
@@ -27,13 +24,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if not os.path.exists(PROGRAM):
-            raise unittest.SkipTest("reclaim-fleet is not built")
-        scratch.open()
-        if not Case.server:
-            Case.server = postgres.Server(scratch.dir)
-        if not Case.server.process:
-            Case.server.start()
+        server_of(Case)
 
     def setUp(self):
         Case.databases += 1

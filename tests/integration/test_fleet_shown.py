@@ -11,12 +11,9 @@ import unittest
 import daemon_fixture
 import fixture
 import openmetrics
-import postgres
 import terminal
 from fixture import Proc, fill, scratch
-from fleet_wire import Companion, regular
-
-PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
+from fleet_wire import PROGRAM, Companion, regular, server_of
 
 
 class Case(daemon_fixture.Case):
@@ -27,12 +24,7 @@ class Case(daemon_fixture.Case):
 
     @classmethod
     def setUpClass(cls):
-        if not os.path.exists(PROGRAM):
-            raise unittest.SkipTest("reclaim-fleet is not built")
-        scratch.open()
-        if not Case.server:
-            Case.server = postgres.Server(scratch.dir)
-            Case.server.start()
+        server_of(Case)
 
     def setUp(self):
         super().setUp()
