@@ -13,6 +13,6 @@
 int fleet_call(const char *database, const char *const *words, json_t **ret, struct safe_text *why);
 
 /* The same with one word, of the database of --database=, else of the one that is configured.
- * Without
- * --json all texts are safe to show. Returns 0 or an exit status, after saying what is wrong. */
+ * Without --json all texts are safe to show. Returns 0 or an exit status, after saying what is
+ * wrong. */
 int fleet_ask(const struct options *o, const char *command, json_t **ret);

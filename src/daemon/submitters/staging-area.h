@@ -88,8 +88,8 @@ static inline void staging_area_unrefp(struct staging_area **area)
 
 /* Opens the staging directory, and makes it first if `make`. Answers in this call or later. The
  * descriptor is the area's, and is not closed between staging_area_use, which comes before this,
- * and staging_area_release. -EAGAIN: its mount was detached, and others still use what is open of
- * it; the caller releases it before it tries again, as they do. */
+ * and staging_area_release. -EAGAIN: its mount was detached, and other jobs still use what is open
+ * of it: each has to release it before it tries again. */
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
 		       void *userdata);
 /* Why it could not be opened, in words. */
