@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 
 #include "engine/tune/lanes.h"
@@ -87,15 +88,17 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 {
 	struct engine *e;
 	struct statfs sfs;
+	struct stat st;
 	int r;
 
-	if (fstatfs(fd, &sfs) < 0)
+	if (fstatfs(fd, &sfs) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	e->job.o = *options;
+	e->job.dev = st.st_dev;
 	pthread_mutex_init(&e->job.report_lock, NULL);
 	pthread_mutex_init(&e->job.links_lock, NULL);
 	profile_of_fd(&e->job.profile, options->mounts, fd, (uint32_t)sfs.f_type);

@@ -29,6 +29,7 @@
 #include "engine/filesystem/profile.h"
 #include "engine/guard/protect.h"
 #include "engine/guard/user-pin.h"
+#include "engine/tune/tuner.h"
 #include "identity.h"
 #include "last-reference-process.h"
 #include "moosefs/space-return.h"
@@ -521,6 +522,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.op_latency_usec = r->s->pace ? ENGINE_LATENCY_AUTO : 0,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.last_reference = last_reference_process(r->s->last_reference),
+		.tuner = r->s->tuner,
 		.moosefs = r->s->moosefs,
 		.stall_usec = r->s->stall_usec,
 		.mounts = protect_mounts(p),
@@ -972,6 +974,7 @@ int delete_serve(struct serving *s)
 	struct deleting d = { .s = s };
 	int r;
 
+	s->tuner = tuner_new();
 	while ((r = wire_receive(s->sock, &s->in, 0, /* allow_long= */ true)) > 0) {
 		r = serve_one(&d);
 		if (r < 0)
@@ -982,5 +985,6 @@ int delete_serve(struct serving *s)
 		run_cancel(&d.run, /* keep= */ false);
 	join(&d);
 	flush_join(&d.flush);
+	s->tuner = tuner_free(s->tuner);
 	return r;
 }

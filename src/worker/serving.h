@@ -13,6 +13,7 @@ struct moosefs;
 struct protect;
 struct remote_pace;
 struct session;
+struct tuner;
 struct view;
 
 struct serving {
@@ -35,6 +36,7 @@ struct serving {
 	struct protect *protect;
 	uint64_t protect_usec;
 
+	struct tuner *tuner; /* of the deletions, one after the other; or NULL */
 	struct session *sessions;
 
 	struct view *view; /* of a caller that has things put back, and its number; or NULL */

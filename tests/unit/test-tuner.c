@@ -17,16 +17,15 @@ struct outcome {
 	unsigned changes;
 };
 
-/* Runs the tuner for `seconds` and compares with `reference` used all the time. */
-static struct outcome simulate(const struct machine *m, const struct tuner_options *o,
-			       struct setting reference, double seconds)
+/* A run of `seconds` with a tuner that was begun, from then on; compares with `reference` used all
+ * the time. */
+static struct outcome run(struct tuner *t, const struct machine *m, struct setting reference,
+			  uint64_t began_usec, double seconds)
 {
-	struct outcome out = { .last = o->start };
-	struct tuner_sample s = { .now_usec = 1000000 };
+	struct outcome out = { .last = t->now };
+	struct tuner_sample s = { .now_usec = began_usec };
 	double cpu = 0, op = 0;
-	struct tuner t;
 
-	tuner_init(&t, o);
 	for (double at = 0; at < seconds; at += TICK / 1e6) {
 		struct setting next;
 		double rate = m->rate(out.last);
@@ -45,11 +44,20 @@ static struct outcome simulate(const struct machine *m, const struct tuner_optio
 			s.op_usec = (uint64_t)op;
 		}
 		s.cpu_usec = (uint64_t)cpu;
-		next = tuner_next(&t, &s);
+		next = tuner_next(t, &s);
 		out.changes += next.lanes != out.last.lanes || next.backend != out.last.backend;
 		out.last = next;
 	}
 	return out;
+}
+
+static struct outcome simulate(const struct machine *m, const struct tuner_options *o,
+			       struct setting reference, double seconds)
+{
+	struct tuner t;
+
+	tuner_init(&t, o);
+	return run(&t, m, reference, USEC_PER_SEC, seconds);
 }
 
 static const struct tuner_options local = {
@@ -349,6 +357,83 @@ START_TEST(a_bound_may_come_and_go)
 }
 END_TEST
 
+/* So many runs of a quarter of a second, one after the other, with a pause of `pause` seconds
+ * between them. `change` changes the options of each but the first, or is NULL. Of what `reference`
+ * would have done from the third on, the part that was. */
+static double short_runs(const struct machine *m, const struct tuner_options *first,
+			 struct setting reference, double pause,
+			 void (*change)(struct tuner_options *o, unsigned run))
+{
+	uint64_t now = USEC_PER_SEC;
+	double done = 0, best = 0;
+	struct tuner t = { 0 };
+
+	for (unsigned i = 0; i < 12; i++) {
+		struct tuner_options o = *first;
+		struct outcome out;
+
+		if (change)
+			change(&o, i);
+		tuner_begin(&t, &o, now);
+		out = run(&t, m, reference, now, 0.25);
+		now += USEC_PER_SEC / 4;
+		tuner_end(&t, now);
+		now += (uint64_t)(pause * 1e6);
+		done += i < 2 ? 0 : out.entries;
+		best += i < 2 ? 0 : out.best_entries;
+	}
+	return done / best;
+}
+
+static void change_filesystem(struct tuner_options *o, unsigned n)
+{
+	o->filesystem = n;
+}
+
+static void change_bound(struct tuner_options *o, unsigned n)
+{
+	o->op_usec = n % 2 ? TUNER_OP_AUTO : 5000;
+}
+
+/* Eight milliseconds away, where what one operation takes alone is known after half of such a run.
+ */
+static double far_away_rate(struct setting s)
+{
+	return MIN(s.lanes, 10U) * 120.0;
+}
+
+START_TEST(the_next_run_goes_on_where_the_one_before_was)
+{
+	static const struct machine m = { far_away_rate, idle_busy };
+	static const struct setting ten = { BACKEND_THREADS, 10 };
+
+	ck_assert(short_runs(&m, &gentle, ten, 0.01, NULL) > 0.9);
+	ck_assert(short_runs(&m, &gentle, ten, 20, NULL) > 0.9);
+	/* Else each finds out anew. */
+	ck_assert(short_runs(&m, &gentle, ten, 40, NULL) < 0.5);
+	ck_assert(short_runs(&m, &gentle, ten, 0.01, change_filesystem) < 0.5);
+	ck_assert(short_runs(&m, &gentle, ten, 0.01, change_bound) < 0.5);
+}
+END_TEST
+
+START_TEST(a_local_run_begins_anew)
+{
+	struct tuner t = { 0 };
+
+	tuner_begin(&t, &local, USEC_PER_SEC);
+	t.best.lanes = t.now.lanes = 16;
+	tuner_end(&t, 2 * USEC_PER_SEC);
+	tuner_begin(&t, &local, 2 * USEC_PER_SEC);
+	ck_assert_uint_eq(t.now.lanes, local.start.lanes);
+	/* A clock that went back says nothing of how long ago that was. */
+	tuner_begin(&t, &far, 3 * USEC_PER_SEC);
+	t.now.lanes = t.best.lanes = 16;
+	tuner_end(&t, 4 * USEC_PER_SEC);
+	tuner_begin(&t, &far, 3 * USEC_PER_SEC);
+	ck_assert_uint_eq(t.now.lanes, far.start.lanes);
+}
+END_TEST
+
 START_TEST(what_is_fixed_stays)
 {
 	static const struct machine m = { ring_rate, idle_busy };
@@ -429,6 +514,8 @@ int main(void)
 				 a_moment_is_no_reason_to_have_fewer_lanes,
 				 a_slow_server_is_told_from_our_own_load,
 				 a_bound_may_come_and_go,
+				 the_next_run_goes_on_where_the_one_before_was,
+				 a_local_run_begins_anew,
 				 what_is_fixed_stays,
 				 a_ring_that_cannot_be_had_is_asked_for_once,
 				 odd_samples_do_no_harm };

@@ -16,6 +16,7 @@ struct engine_job {
 	const struct pace *pace; /* or NULL */
 	struct stats stats;      /* only through stat_add and job_stats */
 	struct tasks *tasks;
+	uint64_t dev;                /* of the filesystem */
 	_Atomic size_t allowance;    /* see dirlist.h */
 	_Atomic size_t no_allowance; /* for lists that are not to become larger than their own */
 	_Atomic bool cancelled;

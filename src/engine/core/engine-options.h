@@ -15,6 +15,7 @@
 
 struct last_reference;
 struct moosefs;
+struct tuner;
 struct mounts;
 struct shrink_remainder;
 
@@ -142,7 +143,10 @@ struct engine_options {
 	 * shrunk. Outlives the engine. */
 	const struct last_reference *last_reference;
 	const struct mounts *mounts; /* of this process, if they are known; else NULL */
-	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */
+	/* Keeps what is found out about lanes for the next engine on that filesystem (tuner_new).
+	 * The caller's; of one engine at a time. NULL: each finds out by itself. */
+	struct tuner *tuner;
+	size_t memory_bytes; /* for directory chunks beyond the lanes' own; 0: 12 MiB */
 	/* Called on any lane, one call at a time. May be NULL. */
 	void (*problem)(const struct engine_problem *p, void *userdata);
 	/* Called on any lane, one call at a time, for each chunk of a directory that is read,

@@ -426,10 +426,37 @@ static void tell_start(const struct lanes *l)
 			  : "freed in steps where nothing else refers to them");
 }
 
+static void tuner_start(struct lanes *l, struct tuner *t)
+{
+	const struct engine_job *j = l->job;
+	struct setting start = tasks_setting(&l->tasks);
+
+	tuner_begin(t,
+		    &(struct tuner_options){
+			    .start = start,
+			    .lanes_max = j->profile.lanes_max,
+			    .cpus = l->cpus,
+			    .fixed_backend = j->o.fixed_backend,
+			    .fixed_lanes = j->o.lanes != 0,
+			    .remote = j->profile.remote,
+			    .op_usec = job_op_latency(j),
+			    .filesystem = j->dev,
+			    .uring_possible = true, /* until one is wanted, see ring_usable */
+		    },
+		    now_usec());
+	if (l->done || setting_pack(t->now) == setting_pack(start))
+		return;
+	if (t->now.backend == BACKEND_URING && !ring_usable(l))
+		(void)tuner_without_ring(t);
+	debug_log("lanes: %u on %s at once: as the run before found out", t->now.lanes,
+		  backend_name(t->now.backend));
+	setting_apply(l, t->now);
+}
+
 int lanes_run(struct lanes *l)
 {
 	const struct engine_job *j = l->job;
-	struct tuner t;
+	struct tuner own = { 0 }, *t = j->o.tuner ? j->o.tuner : &own;
 	int r;
 
 	if (!l->tasks.first)
@@ -440,23 +467,14 @@ int lanes_run(struct lanes *l)
 	if (r < 0)
 		return r;
 	try_alone(l, now_usec() + TRY_USEC);
-	tuner_init(&t, &(struct tuner_options){
-			       .start = tasks_setting(&l->tasks),
-			       .lanes_max = j->profile.lanes_max,
-			       .cpus = l->cpus,
-			       .fixed_backend = j->o.fixed_backend,
-			       .fixed_lanes = j->o.lanes != 0,
-			       .remote = j->profile.remote,
-			       .op_usec = job_op_latency(j),
-			       .uring_possible = true, /* until one is wanted, see ring_usable */
-		       });
+	tuner_start(l, t);
 	if (job_paced(j))
 		spare_foreign_io(l);
 	r = l->done ? 0 : threads_start(l, tasks_setting(&l->tasks));
 	if (r < 0)
 		return r;
-	while (!tick(l, t.fresh && t.o.op_usec ? TICK_FIRST : TICK)) {
-		tune(l, &t);
+	while (!tick(l, t->fresh && t->o.op_usec ? TICK_FIRST : TICK)) {
+		tune(l, t);
 		job_progress(l->job, /* last= */ false);
 	}
 	for (unsigned i = 0; i < l->n_threads; i++) {
@@ -464,6 +482,7 @@ int lanes_run(struct lanes *l)
 		if (l->threads[i].schedstat_fd >= 0)
 			(void)close(l->threads[i].schedstat_fd);
 	}
+	tuner_end(t, now_usec());
 	job_progress(l->job, /* last= */ true);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "tuner.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -74,6 +75,10 @@
 /* Below this share of computing, lanes are said to wait. */
 #define WAITING 0.5
 
+/* For so long what was found out holds for the next run: the same tree's next part, or the next of
+ * many small ones. Who else uses the server is another thing a minute later. */
+#define KEPT (30 * USEC_PER_SEC)
+
 enum neighbour { MORE, FEWER, OTHER_BACKEND, NEIGHBOURS };
 
 void tuner_init(struct tuner *t, const struct tuner_options *o)
@@ -85,6 +90,48 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
 		.settling = true,
 		.fresh = true,
 	};
+}
+
+static bool same_options(const struct tuner_options *a, const struct tuner_options *b)
+{
+	return a->filesystem == b->filesystem && a->op_usec == b->op_usec &&
+	       a->lanes_max == b->lanes_max && a->cpus == b->cpus &&
+	       a->fixed_backend == b->fixed_backend && a->fixed_lanes == b->fixed_lanes &&
+	       setting_pack(a->start) == setting_pack(b->start);
+}
+
+void tuner_begin(struct tuner *t, const struct tuner_options *o, uint64_t now_usec)
+{
+	/* A local tree may be in the cache where the one before was not. */
+	if (t->ended_usec == 0 || now_usec < t->ended_usec || now_usec - t->ended_usec > KEPT ||
+	    !o->remote || !t->o.remote || !same_options(o, &t->o)) {
+		tuner_init(t, o);
+		return;
+	}
+	/* What was lost in trials is a part of the time of the runs, not of that between them. */
+	if (t->began_usec > 0)
+		t->began_usec += now_usec - t->ended_usec;
+	t->settling = t->unseen = true;
+	/* Directories differ: what the next window says is the measure, except of a trial under
+	 * way. */
+	if (!t->trying)
+		t->best_rate = t->best_op = 0;
+}
+
+void tuner_end(struct tuner *t, uint64_t now_usec)
+{
+	t->ended_usec = now_usec;
+}
+
+struct tuner *tuner_new(void)
+{
+	return calloc(1, sizeof(struct tuner));
+}
+
+struct tuner *tuner_free(struct tuner *t)
+{
+	free(t);
+	return NULL;
 }
 
 /* How many lanes to try beyond the best so far. Where what an operation takes is bounded, that is

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the better setting by trying: backend and number of lanes.
  *
- * Pure: samples in, setting out; no clock, no threads. It stays with what is best so far and tries
- * a neighbour for a short while when that promises something, with two bounds. Time lost in trials
- * that did not pay may not exceed a small part of all time, so `auto` is never much slower than the
- * better of its settings. And what was tried in vain is tried again only after a long while.
+ * Pure: samples and times in, setting out; no clock, no threads. It stays with what is best so far
+ * and tries a neighbour for a short while when that promises something, with two bounds. Time lost
+ * in trials that did not pay may not exceed a small part of all time, so `auto` is never much
+ * slower than the better of its settings. And what was tried in vain is tried again only after a
+ * long while.
  *
  * What promises something: lanes that wait for a disk's or a server's answer call for more lanes,
  * or for a ring. Lanes that compute call for neither, as more of them than CPUs only get in each
@@ -15,7 +16,10 @@
  * into opening and listing, for all lanes at once, and windows differ. More lanes are then taken
  * only while that stays within the bound, and fewer as soon as it does not. If fewer make no
  * difference, the server is slow by itself, and that is the measure from then on: what an operation
- * takes alone is seen at the beginning only. */
+ * takes alone is seen at the beginning only.
+ *
+ * Behind a server it takes 100 ms and more until all of that is found out, and a run may be as
+ * short as that: the next one there goes on where it was, if it comes soon. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,6 +46,7 @@ struct tuner_options {
 	bool remote; /* waits that no disk of this machine sees */
 	/* What an operation may take; 0: anything; TUNER_OP_AUTO: half more than alone. */
 	uint64_t op_usec;
+	uint64_t filesystem; /* which it is: a number of its own */
 };
 
 struct tuner {
@@ -51,6 +56,7 @@ struct tuner {
 	double best_op, alone_op; /* usec that an operation takes: smoothed; with one lane */
 	uint64_t op_retry_usec;   /* how long until more lanes are tried again */
 	uint64_t began_usec;
+	uint64_t ended_usec;        /* of the run before; 0: there was none */
 	struct tuner_sample window; /* as it began */
 	uint64_t lost_usec;         /* in trials that did not pay */
 	bool trying, settling;
@@ -66,6 +72,16 @@ struct tuner {
 };
 
 void tuner_init(struct tuner *t, const struct tuner_options *o);
+
+/* The same, or all that was found out by a run that ended not long before, if it was on the same
+ * filesystem, behind a server, with the same options; t->now is what is to be used then. t is
+ * zeroed, or what tuner_end has left. */
+void tuner_begin(struct tuner *t, const struct tuner_options *o, uint64_t now_usec);
+void tuner_end(struct tuner *t, uint64_t now_usec);
+
+/* For who keeps it from run to run. NULL: out of memory. */
+struct tuner *tuner_new(void);
+struct tuner *tuner_free(struct tuner *t);
 
 /* The ring that was asked for cannot be had: what is to be used instead, now and from now on. */
 struct setting tuner_without_ring(struct tuner *t);
