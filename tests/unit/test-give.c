@@ -31,6 +31,7 @@ struct world {
 	struct engine *engine;
 	struct engine_progress result;
 	unsigned problems, offered, taken_most;
+	unsigned slices, demand_from; /* so many slices of work; after which there is demand */
 	struct unit units[UNITS_MOST];
 	size_t n_units;
 	pthread_mutex_t lock;
@@ -82,6 +83,8 @@ static bool pace_begin(void *userdata, const _Atomic bool *cancelled, struct pac
 {
 	(void)userdata;
 	(void)usleep(1000);
+	if (++w.slices == w.demand_from)
+		engine_demand(w.engine, 1);
 	*ret = (struct pace_budget){ .entries = 1, .bytes = UINT64_MAX };
 	return !*cancelled;
 }
@@ -266,6 +269,22 @@ START_TEST(without_demand_nothing_is_given)
 }
 END_TEST
 
+/* Each takes a lane longer than a unit should take all of them: one alone would leave the others of
+ * its host without work. */
+START_TEST(of_slow_directories_each_lane_has_several)
+{
+	begin("t/");
+	directories("t/", 12, 300);
+	w.demand_from = 400; /* one has ended by then */
+	run_job(1, 0, &slow);
+	nothing_wrong();
+	ck_assert_uint_eq(w.n_units, 1);
+	ck_assert_uint_eq(w.units[0].n, 4);
+	finish(0);
+	end();
+}
+END_TEST
+
 START_TEST(what_is_not_taken_is_done_here)
 {
 	begin("t/");
@@ -374,6 +393,7 @@ int main(void)
 {
 	const TTest *tests[] = { what_is_given_stays,
 				 without_demand_nothing_is_given,
+				 of_slow_directories_each_lane_has_several,
 				 what_is_not_taken_is_done_here,
 				 a_dry_run_gives_nothing,
 				 a_flat_directory_is_given_in_slices,
