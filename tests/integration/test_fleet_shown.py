@@ -252,7 +252,7 @@ class Metrics(Case):
         self.addCleanup(b.stop)
         b.start()
         b.wait_said("This host is b in the fleet")
-        self.daemon.wait_said("fleet: other hosts would take 2 units on scratch")
+        self.daemon.wait_said("fleet: other hosts would take 1 units on scratch")
         job = self.daemon.client().submit(self.tree())
         self.until(lambda: self.counts(b)[2] > 3, lambda: b.said() + self.daemon.said())
         self.go_on()
@@ -518,7 +518,7 @@ class Units(Case):
         self.addCleanup(b.stop)
         b.start({"RECLAIM_LEASE": "6000"})
         b.wait_said("This host is b in the fleet")
-        self.daemon.wait_said("fleet: other hosts would take 2 units on scratch")
+        self.daemon.wait_said("fleet: other hosts would take 1 units on scratch")
         self.daemon.client().submit(self.tree())
         self.until(lambda: any(u["host"] == "b" and u["entries"] > 0 for u in
                                json.loads(self.ctl("fleet", "units", "--json", "--database=" + self.string()).out)["units"]))

@@ -20,10 +20,6 @@
 #include "daemon/workers/worker-handle.h"
 #include "fleet-state.h"
 
-/* Units that an idle host has at the same time on a filesystem: one that it works on, and the next,
- * which is looked for meanwhile. */
-#define UNITS_MOST 2
-
 /* ---- filesystems -------------------------------------------------------------------------- */
 
 struct fleet_filesystem *fleet_filesystem_named(struct fleet *f, const char *name)
@@ -73,9 +69,10 @@ void fleet_capacity_check(struct fleet *f)
 	for (size_t i = 0; f->joined && i < f->n_filesystems; i++) {
 		struct fleet_filesystem *fs = &f->filesystems[i];
 		bool works = !f->jobs->paused && is_busy(f, fs);
-		unsigned n = f->ends || f->jobs->paused || works ? 0 : UNITS_MOST;
+		unsigned n = f->ends || f->jobs->paused || works ? 0 : 1;
 
-		/* Of one that is not known yet JOIN has said nothing. */
+		/* One at a time: a second one would wait here while another host has nothing to do.
+		 * Of one that is not known yet JOIN has said nothing. */
 		if (!*fs->id ||
 		    (n == fs->capacity && works == fs->works && fs->rate == fs->rate_told))
 			continue;

@@ -27,7 +27,7 @@ struct batch {
 	int dirfd;
 	int flags; /* of unlinkat: 0 or AT_REMOVEDIR */
 	const struct dirlist *list;
-	size_t n;         /* the first n entries of the list */
+	size_t first, n;  /* entries of the list: from `first` to before the n-th */
 	uint8_t *results; /* one per entry: 0, an errno, or one of the above */
 
 	/* Of entries that were accepted one by one: who each must still be; its ino is the pin's

@@ -128,10 +128,10 @@ unsigned tasks_wanted(const struct tasks *q)
 	unsigned queued = tasks_queued(q);
 
 	/* A walker shares between batches, and behind a server one takes long: lanes that come
-	 * meanwhile find what is queued already. Where other hosts may take it, only those that
-	 * there are: what is queued is not given away. */
+	 * meanwhile find what is queued already. Where other hosts may take it, only few: what is
+	 * queued is not given away. */
 	unsigned ahead = !q->job->profile.server ? lanes / 2
-			 : q->job->o.give        ? lanes
+			 : q->job->o.give        ? (lanes + 3) / 4
 						 : q->job->profile.lanes_max;
 
 	if (lanes < 2 && !q->job->profile.server)

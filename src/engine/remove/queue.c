@@ -176,7 +176,7 @@ static void fail(struct queue *q)
 
 		if (!b)
 			continue;
-		atomic_store(&b->next, 0);
+		atomic_store(&b->next, b->first);
 		b->in_flight = 0;
 		work_here(b);
 	}

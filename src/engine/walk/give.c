@@ -29,6 +29,9 @@
  * where a server has one entry after the other removed in it, so that all are waited for by the
  * longest; and before the first, each name is looked at. */
 #define UNIT_NAMES_LANE 4
+/* The other host has so many lanes at least where it waits for a server. Those of this run are
+ * fewer before more were tried. */
+#define UNIT_LANES 8U
 /* So many of them are looked at at a time. */
 #define LOOKS 8
 /* Below this it is done sooner here. */
@@ -61,7 +64,7 @@ static uint64_t name_usec(struct walker *w, uint64_t level, const struct frame *
 size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names)
 {
 	uint64_t usec = name_usec(w, level, f), takers = job_demand(w->job) + 1UL;
-	uint64_t n = tasks_setting(w->job->tasks).lanes *
+	uint64_t n = MAX(tasks_setting(w->job->tasks).lanes, UNIT_LANES) *
 		     MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
 
 	/* One part of what there is stays here. */

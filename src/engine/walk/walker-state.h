@@ -65,6 +65,7 @@ struct walker {
 	uint8_t *results;
 	size_t results_cap;
 	struct batch batch;
+	size_t n_unlinked; /* of the list that the batch is a piece of: so many are to be */
 
 	char tree[256]; /* the tree's name when it is not one of the node's ancestors */
 	_Atomic uint64_t checked_usec; /* UINT64_MAX: found to have been moved */

@@ -199,6 +199,27 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 	};
 }
 
+/* Behind a server a batch of a thousand names is a second and more, in which this walker gives
+ * nothing away, be lanes or hosts without work: it gets pieces, between which it does. One entry is
+ * a round trip, beside which a look for that is nothing. A ring has many entries under way, and
+ * would have to wait for the last of each piece. */
+#define PIECE 16
+
+/* The next piece of a list of which everything before `first` is done. */
+static struct batch *piece_make(struct walker *w, int dirfd, const struct dirlist *l, size_t first)
+{
+	const struct engine_job *j = w->job;
+	size_t n = w->n_unlinked;
+
+	if (j->profile.server && tasks_setting(j->tasks).backend == BACKEND_THREADS)
+		n = MIN(n, first + PIECE);
+	batch_make(w, dirfd, 0, l, n);
+	w->batch.first = first;
+	atomic_init(&w->batch.next, first);
+	w->state = WALK_UNLINKED;
+	return &w->batch;
+}
+
 /* Is it to be opened? With rmdir all are: what is no directory then is found out, not unlinked. */
 static bool is_visited(const struct walker *w, const struct dentry *d)
 {
@@ -386,9 +407,8 @@ static struct batch *step_list(struct walker *w)
 		return NULL;
 	}
 	order_paced(w, fd, l, n);
-	w->state = WALK_UNLINKED;
-	batch_make(w, fd, 0, l, n);
-	return &w->batch;
+	w->n_unlinked = n;
+	return piece_make(w, fd, l, 0);
 }
 
 static void digest_one(struct walker *w, const struct dentry *d, int result)
@@ -425,18 +445,35 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 	}
 }
 
-/* WALK_UNLINKED: names every entry of the batch that is not gone. */
-static void step_unlinked(struct walker *w)
+/* Gives away what other lanes or hosts could do, and goes on with the list. */
+static struct batch *next_piece(struct walker *w)
+{
+	int fd;
+
+	share(w);
+	fd = trail_fd(w);
+	if (fd >= 0)
+		return piece_make(w, fd, w->batch.list, w->batch.n);
+	walker_failed(w, NULL, "cannot open directory again", fd);
+	walker_give_up(w);
+	return NULL;
+}
+
+/* WALK_UNLINKED: names every entry of the batch that is not gone. Makes the next piece, if there is
+ * one. */
+static struct batch *step_unlinked(struct walker *w)
 {
 	bool moved = false;
 
 	w->state = WALK_DESCEND;
-	for (size_t i = 0; i < w->batch.n; i++) {
+	for (size_t i = w->batch.first; i < w->batch.n; i++) {
 		if (w->batch.results[i] == BATCH_MOVED)
 			moved = true;
 		else if (w->batch.results[i] != 0)
 			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
 	}
+	if (!moved && w->batch.n < w->n_unlinked)
+		return next_piece(w);
 	if (w->cur.base) {
 		/* A directory that goes is looked into by the server; one that stays has to be
 		 * asked whether what was unlinked in it is gone. */
@@ -449,10 +486,11 @@ static void step_unlinked(struct walker *w)
 		roots_free(w);
 	}
 	if (!moved)
-		return;
+		return NULL;
 	skipped(w, NULL, SKIP_MOVED);
 	walker_give_up(w);
 	atomic_store(&w->checked_usec, 0); /* the directory above may still be in its place */
+	return NULL;
 }
 
 /* True if `name` in dirfd (empty: the directory dirfd itself) is still what was accepted. Only
@@ -701,7 +739,7 @@ struct batch *walker_step(struct walker *w)
 			b = step_list(w);
 			break;
 		case WALK_UNLINKED:
-			step_unlinked(w);
+			b = step_unlinked(w);
 			break;
 		case WALK_REMOVED:
 			step_removed(w);
