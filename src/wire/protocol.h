@@ -53,7 +53,7 @@
 #include "message-types.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 12
+#define PROTOCOL_VERSION 13
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -133,11 +133,12 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	FIELDS_mark_place(F) F(TEXT, space) F(ID, uid) F(ID, gid) F(BYTES, groups)                 \
 		F(TEXT, dir_name) F(IDENTITY, dir)
 /* checks: it must be the one that id says. foreign: id is of another host, and an fsid of 0 in it
- * is not compared. */
+ * is not compared. filesystem: of id only the fsid is compared. */
 #define FIELDS_open_dir_message(F)                                                                 \
 	F(TEXT, path)                                                                              \
 	F(BOOL, checks)                                                                            \
 	F(BOOL, foreign)                                                                           \
+	F(BOOL, filesystem)                                                                        \
 	F(IDENTITY, id)                                                                            \
 	F(OPT_FD, at)
 /* Put back is the thing `id` that is called seq in job_dir of staging: into the directory `to`, as

@@ -341,11 +341,17 @@ int staging_make(struct serving *s)
 	return opened_tell(s, staging_get(&s->m.make_staging_message));
 }
 
-/* The directory that an absolute path, or one component beneath at_fd, names. */
-static int dir_open(int at_fd, const char *path, const struct lasting_identity *id, bool foreign)
+typedef bool (*compare_t)(const struct lasting_identity *is, const struct lasting_identity *known);
+
+static bool is_on_filesystem(const struct lasting_identity *is,
+			     const struct lasting_identity *known)
 {
-	bool (*is)(const struct lasting_identity *a, const struct lasting_identity *b) =
-		foreign ? lasting_matches : lasting_equal;
+	return is->fsid != 0 && is->fsid == known->fsid;
+}
+
+/* The directory that an absolute path, or one component beneath at_fd, names. */
+static int dir_open(int at_fd, const char *path, const struct lasting_identity *id, compare_t is)
+{
 	const char *why;
 	_cleanup_close_ int fd = -1;
 	struct lasting_identity now;
@@ -367,14 +373,17 @@ static int dir_open(int at_fd, const char *path, const struct lasting_identity *
 int staging_open_dir(struct serving *s)
 {
 	const struct open_dir_message *m = &s->m.open_dir_message;
+	compare_t is = m->filesystem ? is_on_filesystem
+		       : m->foreign  ? lasting_matches
+				     : lasting_equal;
 
-	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL, m->foreign));
+	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL, is));
 }
 
 /* Where something was. -ENOENT is said of the thing itself. */
 static int origin_open(const struct restore_message *m)
 {
-	int fd = dir_open(-1, m->dir_path, &m->dir_id, /* foreign= */ false);
+	int fd = dir_open(-1, m->dir_path, &m->dir_id, lasting_equal);
 
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }

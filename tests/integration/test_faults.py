@@ -426,6 +426,57 @@ class Disks(Faults):
         c.call("Restore", "ta{sv}", n, {})
         canary.check()
 
+    def test_fault_13_another_filesystem_after_a_crash_in_mid_submit(self):
+        """Its staging, if it has one, does not tell that nothing was moved."""
+        c = self.daemon.again_with_gate("staged:t")
+        at = self.disk()
+        canary = Canary(self.path("t"))
+        c.send_submit(self.path("t"), undo_usec=HOUR)
+        worker = self.daemon.stopped_worker()
+        self.daemon.kill()
+        os.kill(worker, signal.SIGKILL)
+        self.assertFalse(os.path.exists(self.path("t")))
+        fixture.unmount_when_free(at)
+        for modes in ((), ((".reclaim", 0o711), (".reclaim/0", 0o700))):
+            if self.daemon.process.poll() is None:
+                self.daemon.stop()
+                fixture.unmount_when_free(at)
+            command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", at)
+            for directory, mode in modes:
+                os.mkdir(os.path.join(at, directory))
+                os.chmod(os.path.join(at, directory), mode)
+            self.daemon.start()
+            c = self.daemon.client()
+            (job,) = c.jobs()
+            self.until(lambda c=c, n=job["id"]: c.job(n)["state"] != "accepted" or c.get(n, "Message"))
+            self.assertEqual(c.job(job["id"])["state"], "accepted")
+            self.assertIn("another filesystem seems to be mounted there", c.get(job["id"], "Message"))
+            self.others_go_on(c)
+        fixture.unmount_when_free(at)
+        command("mount", "-o", "loop,nodiscard", self.image, at)
+        self.assertEqual(c.wait_state(job["id"], "held"), "held")
+        self.assertEqual(c.get(job["id"], "Inplace"), "")
+        c.call("Restore", "ta{sv}", job["id"], {})
+        canary.check()
+
+    def test_fault_01_nothing_moved_and_its_directory_gone(self):
+        """The filesystem itself tells then that it is the one."""
+        c = self.daemon.again_with_gate("stage:t")
+        at = self.disk()
+        build(self.data, "d/t")
+        c.send_submit(self.path("d", "t"))
+        worker = self.daemon.stopped_worker()
+        self.daemon.kill()
+        os.kill(worker, signal.SIGKILL)
+        shutil.rmtree(self.path("d"))
+        staging = os.path.join(at, ".reclaim", "0")
+        for name in os.listdir(staging):
+            os.rmdir(os.path.join(staging, name))
+        self.daemon.start()
+        c = self.daemon.client()
+        for job in c.jobs():
+            self.assertIn(c.wait(job["id"]), ("done", "failed"))
+
 
 class Power(Faults):
     """The store is on another disk than what is deleted, and had its record flushed."""

@@ -89,7 +89,7 @@ START_TEST(records_are_put_and_got)
 	const struct make_staging_message make = { "/m", 1, 2, 3, true, NULL, NULL };
 	struct make_staging_message made;
 	const struct open_dir_message open = {
-		"/a", true, false, { 1, 2, -3, S_IFREG }, STDIN_FILENO
+		"/a", true, false, false, { 1, 2, -3, S_IFREG }, STDIN_FILENO
 	};
 	struct open_dir_message opened;
 	struct staged_range range = { 1, 2, -EXDEV };

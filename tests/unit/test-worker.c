@@ -452,6 +452,27 @@ START_TEST(directories_are_opened_as_the_submitter)
 }
 END_TEST
 
+/* Where a filesystem has no lasting id, nothing is known to be on it. */
+START_TEST(directories_are_opened_on_a_filesystem)
+{
+	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
+	struct lasting_identity id;
+	char path[128];
+
+	ck_assert_int_eq(lasting_at(d, "", &id), 0);
+	(void)snprintf(path, sizeof(path), "%s/d", f.dir);
+	for (uint64_t other = 0; other < 2; other++) {
+		f.seen = (struct seen){ .fd = -1 };
+		ck_assert_int_ge(worker_open_on_filesystem(f.worker, path, id.fsid + other,
+							   fixture_opened, &f),
+				 0);
+		fixture_wait(&f);
+		ck_assert_int_eq(f.seen.r, id.fsid != 0 && other == 0 ? 0 : -ESTALE);
+		fd_closep(&f.seen.fd);
+	}
+}
+END_TEST
+
 #define MANY 100000
 
 START_TEST(a_hundred_thousand_names)
@@ -585,6 +606,7 @@ int main(void)
 		staging_is_roots_and_the_submitters,
 		things_are_put_back,
 		directories_are_opened_as_the_submitter,
+		directories_are_opened_on_a_filesystem,
 		a_hundred_thousand_names,
 		only_who_was_accepted_is_deleted,
 		what_is_gone_is_flushed,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/units.h"
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
@@ -23,7 +24,9 @@ struct staging_listing {
 	struct jobs *jobs;
 	struct outcome *outcome;
 	uint64_t found, strange;
-	int error; /* not all of them could be marked */
+	uint64_t fsid; /* of the filesystem that its names were on; 0: not known */
+	bool foreign;  /* another one may be mounted in its place */
+	int error;     /* not all of them could be marked */
 	void (*done)(struct job *j, bool known, void *userdata);
 	void *userdata;
 };
@@ -106,7 +109,9 @@ static void listing_retry(struct staging_listing *l, int error)
 			j->area->mount);
 	else
 		changed = job_say(j, "waits: the staging area on %s cannot be looked at (%s)",
-				  j->area->mount, staging_area_error(error));
+				  j->area->mount,
+				  l->foreign ? "another filesystem seems to be mounted there"
+					     : staging_area_error(error));
 	if (changed)
 		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 			j->r.message);
@@ -118,13 +123,100 @@ static void listing_retry(struct staging_listing *l, int error)
 	free(l);
 }
 
+/* What is not in another filesystem's staging may well be in its own. */
+static void on_foreign(struct staging_listing *l)
+{
+	l->foreign = true;
+	listing_retry(l, -ESTALE);
+}
+
+static void on_mount(int r, int fd, void *userdata)
+{
+	struct staging_listing *l = userdata;
+
+	fd_closep(&fd);
+	if (r >= 0)
+		listing_end(l);
+	else if (retry_helps(r))
+		listing_retry(l, r);
+	else
+		on_foreign(l);
+}
+
+static void mount_check(struct staging_listing *l)
+{
+	struct staging_area *area = l->j->area;
+	struct worker *root;
+	int r;
+
+	if (l->fsid == 0) {
+		on_foreign(l);
+		return;
+	}
+	r = staging_area_intake(area, area->submitters->root, &root);
+	if (r >= 0)
+		r = worker_open_on_filesystem(root, area->mount, l->fsid, on_mount, l);
+	if (r < 0)
+		listing_retry(l, r);
+}
+
+static void on_origin(int r, int fd, void *userdata)
+{
+	struct staging_listing *l = userdata;
+
+	fd_closep(&fd);
+	if (r >= 0)
+		listing_end(l);
+	else if (retry_helps(r))
+		listing_retry(l, r);
+	else
+		mount_check(l);
+}
+
+static void on_first(int r, struct chunk *c, void *userdata)
+{
+	struct staging_listing *l = userdata;
+	const struct chunk_dir *dir = r >= 0 && c->n > 0 ? chunk_dir(c, c->entries[0].dir) : NULL;
+	struct worker *intake;
+
+	if (r < 0) {
+		/* With the writes of its transaction, which is no fault of this job. */
+		listing_retry(l, -EAGAIN);
+		return;
+	}
+	if (dir) {
+		l->fsid = dir->id.fsid;
+		r = staging_area_intake(l->j->area, l->j->submitter, &intake);
+		if (r >= 0)
+			r = worker_open_dir(intake, -1, dir->path, &dir->id, on_origin, l);
+	}
+	if (r < 0)
+		listing_retry(l, r);
+	else if (!dir)
+		listing_end(l);
+	chunk_free(c);
+}
+
+/* Either nothing was moved, or this is not the filesystem. A directory that names were in tells,
+ * if it is still there; otherwise the filesystem that it was on does. */
+static void absent(struct staging_listing *l)
+{
+	int r = chunk_load(l->jobs->context->store, l->j->r.id, 1, 1, (1U << ENTRY_STATES) - 1,
+			   on_first, l);
+
+	if (r < 0)
+		listing_retry(l, r);
+}
+
 static void on_listed(int r, void *userdata)
 {
 	struct staging_listing *l = userdata;
 
 	r = r == 0 ? l->error : r;
-	if (r == 0 || r == -ENOENT)
+	if (r == 0)
 		listing_end(l);
+	else if (r == -ENOENT)
+		absent(l);
 	else
 		listing_retry(l, r);
 }
@@ -134,9 +226,8 @@ static void on_staging(int r, int fd, void *userdata)
 	struct staging_listing *l = userdata;
 	struct worker *intake;
 
-	/* The end came before there was one. */
 	if (r == -ENOENT) {
-		listing_end(l);
+		absent(l);
 		return;
 	}
 	if (r >= 0)

@@ -6,7 +6,8 @@
 #include "job.h"
 
 /* Looks which names of a job are in staging, and records that. done is called once, later or in
- * this call. Not known: staging cannot be listed now; the job stays as it is, and
- * jobs->staging_changed is called after a second, if that may help, and when mounts change. */
+ * this call. Not known: staging cannot be listed now, or another filesystem is mounted there; the
+ * job stays as it is, and jobs->staging_changed is called after a second, if that may help, and
+ * when mounts change. */
 void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, void *userdata),
 		       void *userdata);

@@ -150,6 +150,11 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 		    const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata);
 
+/* The same with an absolute path, if that is on the filesystem with this lasting id, which is not 0
+ * (-ESTALE). */
+int worker_open_on_filesystem(struct worker *w, const char *path, uint64_t fsid,
+			      void (*opened)(int r, int fd, void *userdata), void *userdata);
+
 /* The same beneath a staging directory of another host, with an identity that is known from there:
  * an fsid of 0 in it is not compared. */
 int worker_open_job_dir(struct worker *w, int staging_fd, const char *name,

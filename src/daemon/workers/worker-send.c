@@ -278,6 +278,15 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 			userdata);
 }
 
+int worker_open_on_filesystem(struct worker *w, const char *path, uint64_t fsid,
+			      void (*opened)(int r, int fd, void *userdata), void *userdata)
+{
+	const struct lasting_identity id = { .fsid = fsid };
+
+	return open_dir(w, &(struct open_dir_message){ .path = path, .filesystem = true, .at = -1 },
+			&id, opened, userdata);
+}
+
 int worker_open_job_dir(struct worker *w, int staging_fd, const char *name,
 			const struct lasting_identity *id,
 			void (*opened)(int r, int fd, void *userdata), void *userdata)
