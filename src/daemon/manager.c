@@ -117,6 +117,7 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)fd;
 	(void)events;
 	context_mounts_changed(&m->context);
+	pacers_mounts_changed(m->context.pacers);
 	jobs_mounts_changed(&m->jobs);
 	fleet_mounts_changed(m->fleet);
 	if (m->spools.spools)

@@ -245,6 +245,30 @@ class Hosts(Case):
         self.assertEqual(listing(self.data), ["first", "second"])
 
 
+class Rate(Case):
+    def test_of_what_is_not_mounted(self):
+        """It holds nowhere, and not on the disk beneath; as soon as it is mounted, it holds."""
+        if not fixture.scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        below = self.path("below")
+        os.mkdir(below)
+        self.daemon.stop()
+        self.daemon.configure(fleet("a", below).replace("shared0", "{name: shared0, max-rate: 1MiB/s}"))
+        self.daemon.start({"RECLAIM_GATE": "unlink:x", "SYSTEMD_LOG_LEVEL": "debug"})
+        build(self.data, "tree/x")
+        c = self.daemon.client()
+        n = c.submit(self.path("tree"))
+        worker = self.daemon.stopped_worker()
+        self.daemon.wait_said(", at most 0 (0: no limit)")
+        command("mount", "--bind", below, below)
+        self.addCleanup(fixture.unmount, below)
+        self.daemon.wait_said(": at most 1048576 bytes/s (0: no limit) from now on")
+        fixture.unmount_when_free(below)
+        self.daemon.wait_said(": at most 0 bytes/s (0: no limit) from now on")
+        os.kill(worker, signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done")
+
+
 class Marked(Case):
     """A job that other hosts may have parts of, as its mark tells: it is all that the next daemon knows."""
 

@@ -251,6 +251,22 @@ static bool names_device(const char *name, const char *key)
 	return same;
 }
 
+/* While it is not, the path is on the disk beneath, which is not meant. Where that cannot be told,
+ * it is. */
+static bool is_mounted(const char *path)
+{
+	struct mounts mounts;
+	const struct mount *m;
+	bool is;
+
+	if (mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+		return true;
+	m = mounts_by_path(&mounts, path);
+	is = m && strcmp(m->target, path) == 0;
+	mounts_done(&mounts);
+	return is;
+}
+
 /* This host's part of what all hosts of the fleet may do there together. */
 static uint64_t fleet_rate(const struct pacers *p, const char *key)
 {
@@ -262,7 +278,8 @@ static uint64_t fleet_rate(const struct pacers *p, const char *key)
 		const struct config_shared *fs = &c->fleet_filesystems[i];
 		const struct sharers *s = sharers_find(p, fs->path);
 
-		if (fs->rate_max != UINT64_MAX && names_device(fs->path, key))
+		if (fs->rate_max != UINT64_MAX && is_mounted(fs->path) &&
+		    names_device(fs->path, key))
 			rate = MIN(rate, fs->rate_max / (s ? s->n : 1));
 	}
 	return rate;
@@ -331,6 +348,11 @@ void pacers_configure(struct pacers *p, const struct config *c)
 {
 	p->config = c;
 	sharers_drop(p);
+	limits_update(p);
+}
+
+void pacers_mounts_changed(struct pacers *p)
+{
 	limits_update(p);
 }
 

@@ -25,6 +25,9 @@ struct pacers *pacers_free(struct pacers *p);
  * The configuration must live until the next call; NULL: the defaults. */
 void pacers_configure(struct pacers *p, const struct config *c);
 
+/* What the configuration names by a mount point may be on other devices now. */
+void pacers_mounts_changed(struct pacers *p);
+
 /* From now on no job goes faster than so many bytes a second anywhere, nor faster than it does by
  * the configuration; UINT64_MAX: as that says. */
 void pacers_window(struct pacers *p, uint64_t rate);
