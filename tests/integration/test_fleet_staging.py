@@ -370,6 +370,39 @@ class Marked(Case):
         c.call("Cancel", "at", [n])
         self.is_back()
 
+    def test_of_jobs_that_have_ended(self):
+        """The daemon was killed after a job had ended, and before its mark was removed."""
+        self.called("b", self.second)
+        self.held("others", self.second)
+        self.second.stop()
+        c, n = self.held("mine")
+        self.daemon.stop()
+        there, gone = "1" * 32, "2" * 32
+        build(os.path.join(self.part("a"), "0", there), "1")
+        os.mkdir(os.path.join(self.part("a"), "0", EMPTY), 0o700)
+
+        def mark(number, *names, host="a"):
+            at = os.path.join(self.part(host), "marks", str(number))
+            for path in (at, *(os.path.join(at, name) for name in names)):
+                os.makedirs(path, 0o700)
+            os.chmod(os.path.dirname(at), 0o700)
+
+        # Whichever way they are listed, the last one that is looked at goes.
+        mark(901, "mark=0", "owner=0.0.0", "name=" + gone)
+        mark(n, "mark=0", "owner=0.0.0", "name=" + gone)
+        mark(902, "mark=0", "owner=0.0.0", "name=" + there)
+        mark(903, "mark=0", "owner=0.0.0")
+        mark(904)
+        mark(905, "mark=1", "owner=0.0.0", "name=" + EMPTY)
+        mark(906, "mark=0", "owner=%d.0.0" % USER, "name=" + there)
+        mark(901, "mark=0", "owner=0.0.0", "name=" + gone, host="b")
+        self.daemon.start()
+        self.until(lambda: sorted(os.listdir(os.path.join(self.part("a"), "marks"))) == sorted((str(n), "902", "903")))
+        self.assertEqual(os.listdir(os.path.join(self.part("b"), "marks", "901", "mark=0")), [])
+        c = self.daemon.client()
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertIn("mine", listing(self.data))
+
     def test_without_a_mark_nothing_is_waited_for(self):
         n, _ = self.paused()
         self.daemon.start()

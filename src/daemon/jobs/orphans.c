@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Job directories in staging that are of no unfinished job: kept and told of, or removed if they
- * are empty. */
+ * are empty; and marks that no job needs any more. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "daemon/context/log.h"
 #include "job-recover.h"
+#include "stale-marks.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/staging-dir.h"
@@ -227,6 +228,19 @@ static int begin(struct orphans *o, struct worker *intake, const char *name)
 	}
 }
 
+static void on_marks_removed(void *userdata)
+{
+	next(userdata);
+}
+
+/* When the directories in a host's part that are empty are gone. */
+static bool marks_begin(struct orphans *o)
+{
+	return *begun(o, PARTS) && !o->jobs->context->stopping &&
+	       stale_marks_remove(o->jobs, begun(o, MOUNTS), begun(o, PARTS), on_marks_removed,
+				  o) >= 0;
+}
+
 /* Goes on with the next name, up again where there is none; frees o at the end. */
 static void next(struct orphans *o)
 {
@@ -252,6 +266,8 @@ static void next(struct orphans *o)
 		if (o->depth == MOUNTS)
 			break;
 		o->depth--;
+		if (o->depth == PARTS && marks_begin(o))
+			return;
 	}
 	fd_closep(&o->user_fd);
 	free(o->known);

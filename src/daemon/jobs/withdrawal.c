@@ -107,21 +107,35 @@ static void removal_ask(struct mark_removal *m)
 		on_removed(r, m);
 }
 
-/* It is not waited for: one that stays is withdrawn, and says nothing of any other job. */
-static void mark_remove(struct job *j)
+static void removal_begin(struct jobs *jobs, struct staging_area *area, uint64_t job)
 {
 	struct mark_removal *m =
-		j->jobs->n_mark_removals < REMOVALS_MOST ? calloc(1, sizeof(*m)) : NULL;
+		jobs->n_mark_removals < REMOVALS_MOST ? calloc(1, sizeof(*m)) : NULL;
 
-	j->shared = j->marked = false;
 	if (!m)
 		return;
-	*m = (struct mark_removal){ .jobs = j->jobs,
-				    .area = staging_area_ref(j->area),
-				    .job = j->r.id };
-	LIST_INSERT_HEAD(&j->jobs->mark_removals, m, link);
-	j->jobs->n_mark_removals++;
+	*m = (struct mark_removal){ .jobs = jobs, .area = staging_area_ref(area), .job = job };
+	LIST_INSERT_HEAD(&jobs->mark_removals, m, link);
+	jobs->n_mark_removals++;
 	removal_ask(m);
+}
+
+/* It is not waited for: one that stays is withdrawn, and says nothing of any other job. The next
+ * start removes it (stale-marks.h). */
+static void mark_remove(struct job *j)
+{
+	j->shared = j->marked = false;
+	removal_begin(j->jobs, j->area, j->r.id);
+}
+
+void withdrawals_remove(struct jobs *jobs, const char *mount, const char *host, uint64_t job)
+{
+	_cleanup_(staging_area_unrefp) struct staging_area *area = NULL;
+
+	/* By the same worker as marks are made. */
+	if (staging_area_get(&area, jobs->submitters, jobs->submitters->root, JOB_DELETE, mount,
+			     host, 0) >= 0)
+		removal_begin(jobs, area, job);
 }
 
 void withdrawals_mounts_changed(struct jobs *jobs)

@@ -27,6 +27,9 @@ void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *use
 /* The job has ended: its mark is removed. */
 void withdrawal_finish(struct job *j);
 
+/* Removes the mark of a job that is not here any more, of that host on that mount. */
+void withdrawals_remove(struct jobs *jobs, const char *mount, const char *host, uint64_t job);
+
 /* Marks that could not be removed, as their filesystem was not mounted, may be now. */
 void withdrawals_mounts_changed(struct jobs *jobs);
 
