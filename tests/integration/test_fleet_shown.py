@@ -12,7 +12,7 @@ import daemon_fixture
 import fixture
 import openmetrics
 import terminal
-from fixture import Proc, fill, scratch
+from fixture import Proc, build, fill, scratch
 from fleet_wire import PROGRAM, Companion, regular, server_of
 
 
@@ -472,6 +472,73 @@ class Rate(Case):
         self.ends(job)
         b.expect("WORKING", hosts=0)
         self.until(lambda: self.works() == "f")
+
+    def joins_at_gate(self, host, daemon=None):
+        """Its jobs stand still in the midst, and it is not long before others know that it has crashed."""
+        said, times = "This host is %s in the fleet" % host, 1
+        if daemon:
+            times += daemon.said().count(said)
+        else:
+            daemon = daemon_fixture.Daemon(config=self.configuration(host=host))
+        daemon.start({"SYSTEMD_LOG_LEVEL": "debug", "RECLAIM_LEASE": "5000", "RECLAIM_GATE": "unlink:x"})
+        self.addCleanup(daemon.stop)
+        daemon.wait_said(said, times)
+        return daemon
+
+    def begins_at_gate(self, name, daemon):
+        build(self.data, name + "/x")
+        return daemon.client().submit(self.path(name)), daemon.stopped_worker()
+
+    @staticmethod
+    def ends_at_gate(daemon, job):
+        os.kill(daemon.stopped_worker(), signal.SIGCONT)
+        return daemon.client().wait(job)
+
+    @staticmethod
+    def goes_by(daemon):
+        """The bound that it had last, by its log."""
+        return int((["0"] + re.findall(r"at most (\d+)(?: bytes/s)? \(0: no limit\)", daemon.said()))[-1])
+
+    def told(self):
+        """Of the hosts that are there and delete, as users see it."""
+        told = json.loads(self.ctl("fleet", "hosts", "--json", "--database=" + self.string()).out)
+        present = {host["name"] for host in told["hosts"] if host["present"]}
+        return {row["host"]: row["rate"] for row in told["filesystems"] if row["host"] in present and row["works"]}
+
+    def sum_is_right(self, **hosts):
+        """Each of these has its part, and all of them together no more than there is."""
+        parts = dict.fromkeys(hosts, self.rate // len(hosts))
+        self.assertLessEqual(sum(parts.values()), self.rate)
+
+        def of_each():
+            return {host: self.goes_by(daemon) for host, daemon in hosts.items()}
+
+        self.until(lambda: of_each() == self.told() == parts, lambda: "%r and %r, not %r" % (of_each(), self.told(), parts))
+
+    def test_sum_of_hosts(self):
+        """They begin, crash, come back and end."""
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.daemon.stop()
+        self.daemon.configure(self.configuration())
+        a = self.joins_at_gate("a", self.daemon)
+        b, c = self.joins_at_gate("b"), self.joins_at_gate("c")
+        of_a, _ = self.begins_at_gate("of-a", a)
+        self.sum_is_right(a=a)
+        of_b, worker = self.begins_at_gate("of-b", b)
+        self.sum_is_right(a=a, b=b)
+        of_c, _ = self.begins_at_gate("of-c", c)
+        self.sum_is_right(a=a, b=b, c=c)
+        b.kill()
+        os.kill(worker, signal.SIGKILL)
+        self.sum_is_right(a=a, c=c)
+        self.joins_at_gate("b", b)
+        b.stopped_worker()
+        self.sum_is_right(a=a, b=b, c=c)
+        self.assertEqual(self.ends_at_gate(c, of_c), "done")
+        self.sum_is_right(a=a, b=b)
+        for daemon, job in ((a, of_a), (b, of_b)):
+            self.assertEqual(self.ends_at_gate(daemon, job), "done")
 
     def test_what_no_fleet_has(self):
         """Whatever the database says, a host is not slower than a 64th of it, and not faster than as it is configured."""
