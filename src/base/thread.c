@@ -48,7 +48,7 @@ void thread_each(size_t n, unsigned threads, void (*each)(size_t i, void *userda
 {
 	struct each e = { .n = n, .each = each, .userdata = userdata };
 	size_t most = MIN(MIN(n, (size_t)threads), (size_t)EACH_MOST), started = 0;
-	pthread_t others[EACH_MOST];
+	pthread_t others[EACH_MOST] = { 0 };
 
 	while (started + 1 < most && thread_start(&others[started], each_main, &e) == 0)
 		started++;
