@@ -22,7 +22,8 @@
  *   READ_MARK        MARK                        FREE_REMAINDERS  -
  *   WITHDRAW_MARK    DONE                        TAKE_REMAINDER   -
  *   REMOVE_MARK      DONE                        FLUSH            DONE
- *   FILESYSTEM_ID    LISTING, DONE
+ *   ADOPT_MARK       MARK                        FILESYSTEM_ID    LISTING, DONE
+ *   REMOVE_HOST      DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -94,9 +95,11 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(BYTES, names)                                                                            \
 	F(OPT_FD, dirfd)                                                                           \
 	F(OPT_FD, names_fd)
-/* rmdir: what is no empty directory is refused; STAGE leaves it where it is. view: the mount table
- * of the process that asks, unless that is reclaimd. */
-#define FIELDS_validate_message(F) F(NUMBER, session) F(BOOL, rmdir) F(OPT_FD, view)
+/* rmdir: what is no empty directory is refused; STAGE leaves it where it is. adopts: a host of the
+ * fleet, from whose staging area of this user names are taken, which else are no one's to submit.
+ * view: the mount table of the process that asks, unless that is reclaimd. */
+#define FIELDS_validate_message(F)                                                                 \
+	F(NUMBER, session) F(BOOL, rmdir) F(OPT_NAME, adopts) F(OPT_FD, view)
 /* wants_dir: STAGED is to bring the directory that the names are in then. always: directories
  * also where the filesystem has no RENAME_NOREPLACE (worker/move.h). */
 #define FIELDS_stage_message(F)                                                                    \
@@ -129,6 +132,12 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(NAME, host)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(NAME, job)
+/* by: the host that adopts it. look: it is only told what the mark says. leave: if it has adopted
+ * it, the mark is withdrawn instead, and never good again. */
+#define FIELDS_adopt_mark_message(F) FIELDS_mark_place(F) F(NAME, by) F(BOOL, look) F(BOOL, leave)
+/* A host's part of staging, which goes if nothing but its lock and empty directories are in it;
+ * else -ENOTEMPTY. */
+#define FIELDS_remove_host_message(F) F(TEXT, mount_path) F(NUMBER, mnt_id) F(NAME, host)
 #define FIELDS_write_mark_message(F)                                                               \
 	FIELDS_mark_place(F) F(TEXT, space) F(ID, uid) F(ID, gid) F(BYTES, groups)                 \
 		F(TEXT, dir_name) F(IDENTITY, dir)
@@ -273,6 +282,8 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	R(filesystem_id_message)                                                                   \
 	R(mark_place)                                                                              \
 	R(write_mark_message)                                                                      \
+	R(adopt_mark_message)                                                                      \
+	R(remove_host_message)                                                                     \
 	R(mark_message)                                                                            \
 	R(run_message)                                                                             \
 	R(run_item)                                                                                \
@@ -321,7 +332,9 @@ PROTOCOL_RECORDS(MESSAGE_STRUCT)
 	R(REQUEST_REMOVE_MARK, mark_place, nothing)                                                \
 	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)                                   \
 	R(REQUEST_WITHDRAW_MARK, mark_place, nothing)                                              \
-	R(REQUEST_UNTIL, until_message, nothing)
+	R(REQUEST_UNTIL, until_message, nothing)                                                   \
+	R(REQUEST_ADOPT_MARK, adopt_mark_message, nothing)                                         \
+	R(REQUEST_REMOVE_HOST, remove_host_message, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \

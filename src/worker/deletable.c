@@ -17,8 +17,7 @@
 #include "base/staging-dir.h"
 #include "wire/protocol.h"
 
-/* Is one of the path's components that of staging? */
-static bool has_staging(const char *path)
+bool has_staging(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "/" STAGING_DIR)); p++) {
 		char end = p[strlen("/" STAGING_DIR)];
@@ -35,6 +34,22 @@ static bool in_staging(const struct session_dir *d, const struct protect *p)
 	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
 
 	return has_staging(d->path) || (m && has_staging(m->root));
+}
+
+/* Is it <mount>/.reclaim/@HOST/UID, of the user that this process is? */
+static bool is_adopted(const struct session_dir *d, const struct protect *p, const char *host)
+{
+	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
+	_cleanup_free_ char *part = NULL, *own = NULL;
+
+	if (!*host || !m || has_staging(m->root) || has_staging(m->target))
+		return false;
+	part = staging_dir_path(m->target, host);
+	if (!part || asprintf(&own, "%s/%u", part, (unsigned)geteuid()) < 0) {
+		own = NULL;
+		return false;
+	}
+	return strcmp(d->path, own) == 0;
 }
 
 /* rm(1) would be refused at once, whatever is in the directory. */
@@ -86,12 +101,12 @@ void directory_here(int *fd, struct found *f)
 	*f = g;
 }
 
-void directory_check(struct session_dir *d, int fd, const struct protect *p)
+void directory_check(struct session_dir *d, int fd, const struct protect *p, const char *adopts)
 {
 	d->near = protect_near(p, fd);
 	d->refusal = protect_check_content(p, fd);
 	d->cause = ERROR_PROTECTED;
-	if (!d->refusal && in_staging(d, p))
+	if (!d->refusal && in_staging(d, p) && !is_adopted(d, p, adopts))
 		d->refusal = "belongs to reclaimd itself";
 	if (d->refusal)
 		return;

@@ -4,7 +4,7 @@
  *
  *   <mount>/.reclaim/@HOST/marks   root's, 0700
  *   .../JOB                        the same; what it says are the names of the directories in it:
- *       mark=1                         or mark=0: it is withdrawn
+ *       mark=1                         or mark=0: it is withdrawn; or adopted=HOST: see below
  *       space=TEXT                 which uid space the numbers are of
  *       owner=UID.GID.N            and N supplementary groups
  *       groups.I=GID,GID,...       of those the I-th twenty
@@ -17,7 +17,12 @@
  * A mark that is withdrawn is as good as none to other hosts, which look again and again while they
  * help. Their owner keeps it until it is certain that none of them does any more: so also a daemon
  * that has been started since knows that it has to wait for them. It is read, not looked up, that a
- * mark is withdrawn: what other hosts remember of names is not asked. */
+ * mark is withdrawn: what other hosts remember of names is not asked.
+ *
+ * Of a host that is gone for good, another one ends the job. It renames mark=1 for that, as the
+ * owner does to withdraw it: of the two, one alone succeeds. A mark that is adopted is none to
+ * helpers, and its owner, should it come back, can neither withdraw nor renew it: it puts no name
+ * of that job back. */
 #include "intake.h"
 
 #include <dirent.h>
@@ -38,6 +43,7 @@
 #define MARKS_DIR "marks"
 #define MARK_GOOD "mark=1"
 #define MARK_WITHDRAWN "mark=0"
+#define MARK_ADOPTED "adopted="
 #define TEXT_MOST 200
 
 /* Groups in one name: ten digits each, and what is between them. */
@@ -119,6 +125,14 @@ static bool has(const struct names *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
 		if (strcmp(names->v[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_adopted(const struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (strncmp(names->v[i], MARK_ADOPTED, strlen(MARK_ADOPTED)) == 0)
 			return true;
 	return false;
 }
@@ -220,7 +234,7 @@ static int remove_named(int marks, const char *name)
 
 /* Says again what one says that was withdrawn. It is not removed first: it may be all that tells
  * that other hosts have a part of the job. Returns 1 if it says so now; 0 if there is none, or what
- * there is says something else. */
+ * there is says something else; -EALREADY if another host has adopted the job. */
 static int write_again(int marks, uint64_t mnt_id, const char *job, const struct names *names)
 {
 	_cleanup_close_ int fd = staging_root_dir(marks, job, 0700, mnt_id, /* make= */ false);
@@ -231,6 +245,8 @@ static int write_again(int marks, uint64_t mnt_id, const char *job, const struct
 		return 0;
 	if (r < 0)
 		return r;
+	if (is_adopted(&found))
+		return -EALREADY;
 	for (size_t i = 0; i < names->n; i++)
 		if (!has(&found, names->v[i]) && strcmp(names->v[i], MARK_GOOD) != 0)
 			return 0;
@@ -331,19 +347,27 @@ int mark_remove(struct serving *s)
 
 static int withdraw_named(const struct mark_place *place)
 {
+	struct names names;
 	uint64_t mnt_id;
 	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id), fd = -1;
+	int r;
 
 	if (marks < 0)
 		return marks;
 	fd = staging_root_dir(marks, place->job, 0700, mnt_id, /* make= */ false);
 	if (fd < 0)
 		return fd;
-	/* If it does not say that it is good, it is withdrawn, or what is left of one. What follows
-	 * is on record somewhere else, and a power cut must not bring the good one back. */
-	if ((renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0 && errno != ENOENT) || fsync(fd) < 0)
-		return -errno;
-	return 0;
+	if (renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0) {
+		if (errno != ENOENT)
+			return -errno;
+		/* It is withdrawn, or what is left of one; or another host has it, which goes on. */
+		r = names_read(fd, &names);
+		if (r < 0 || is_adopted(&names))
+			return r < 0 ? r : -EALREADY;
+	}
+	/* What follows is on record somewhere else, and a power cut must not bring the good one
+	 * back. */
+	return fsync(fd) < 0 ? -errno : 0;
 }
 
 int mark_withdraw(struct serving *s)
@@ -364,25 +388,85 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	if (fd < 0)
 		return fd;
 	r = names_read(fd, &names);
-	if (r >= 0 && has(&names, MARK_WITHDRAWN))
+	if (r >= 0 && (has(&names, MARK_WITHDRAWN) || is_adopted(&names)))
 		return -ENOENT;
 	return r < 0 ? r : mark_parse(&names, ret);
 }
 
-int mark_read(struct serving *s)
+static int mark_tell(struct serving *s, int error, const struct mark *mark)
 {
-	struct mark_message m = { .space = "", .dir_name = "" };
-	struct mark mark;
+	struct mark_message m = { .error = error, .space = "", .dir_name = "" };
 
-	m.error = read_named(&s->m.mark_place, &mark);
 	if (m.error == 0)
 		m = (struct mark_message){
-			.space = mark.space,
-			.uid = mark.uid,
-			.gid = mark.gid,
-			.groups = { mark.groups, mark.n_groups * sizeof(gid_t) },
-			.dir_name = mark.dir_name,
-			.dir = { .ino = mark.ino, .btime_nsec = mark.btime_nsec, .type = S_IFDIR },
+			.space = mark->space,
+			.uid = mark->uid,
+			.gid = mark->gid,
+			.groups = { mark->groups, mark->n_groups * sizeof(gid_t) },
+			.dir_name = mark->dir_name,
+			.dir = { .ino = mark->ino,
+				 .btime_nsec = mark->btime_nsec,
+				 .type = S_IFDIR },
 		};
 	return answer(s, ANSWER_MARK, &m);
+}
+
+int mark_read(struct serving *s)
+{
+	struct mark mark;
+
+	return mark_tell(s, read_named(&s->m.mark_place, &mark), &mark);
+}
+
+/* What it says, if it is good, or was when that host adopted it; and, unless it is only looked at,
+ * that host has adopted it then. */
+static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
+{
+	const struct mark_place place = { m->mount_path, m->mnt_id, m->host, m->holder, m->job };
+	char adopted[NAME_MAX + 1];
+	uint64_t mnt_id;
+	_cleanup_close_ int marks = -1, fd = -1;
+	struct names names;
+	bool again = false;
+	int r;
+
+	if (!fleet_name_is_valid(m->by) || strcmp(m->by, m->host) == 0)
+		return -EINVAL;
+	marks = marks_open(&place, /* make= */ false, &mnt_id);
+	if (marks < 0)
+		return marks;
+	fd = staging_root_dir(marks, m->job, 0700, mnt_id, /* make= */ false);
+	r = fd < 0 ? fd : names_read(fd, &names);
+	if (r < 0)
+		return r;
+	(void)snprintf(adopted, sizeof(adopted), MARK_ADOPTED "%s", m->by);
+	for (size_t i = 0; i < names.n; i++)
+		if (strcmp(names.v[i], adopted) == 0) {
+			(void)snprintf(names.v[i], sizeof(names.v[i]), MARK_GOOD);
+			again = true;
+			break;
+		}
+	if (has(&names, MARK_WITHDRAWN))
+		return -ENOENT;
+	if (is_adopted(&names))
+		return -EALREADY;
+	r = mark_parse(&names, ret);
+	if (r < 0 || m->look || again != m->leave)
+		return r;
+	/* Its owner may have withdrawn it a moment ago. */
+	gate("adopt", m->job);
+	r = renameat(fd, again ? adopted : MARK_GOOD, fd, again ? MARK_WITHDRAWN : adopted) < 0 ||
+			    fsync(fd) < 0
+		    ? -errno
+		    : 0;
+	gate("adopted", m->job);
+	return r;
+}
+
+int mark_adopt(struct serving *s)
+{
+	struct mark mark;
+	int r = adopt_named(&s->m.adopt_mark_message, &mark);
+
+	return mark_tell(s, r, &mark);
 }

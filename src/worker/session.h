@@ -10,6 +10,7 @@
 
 #include "identity.h"
 #include "base/error-table.h"
+#include "base/fleet-name.h"
 #include "engine/guard/user-pin.h"
 #include "wire/wire.h"
 
@@ -47,11 +48,12 @@ struct session {
 	char *arena; /* names */
 	size_t arena_len, arena_cap;
 	uint64_t missing;
-	char *first_missing;         /* as its submitter wrote it, or NULL */
-	uint64_t bytes;              /* allocated to the entries themselves */
-	bool has_dirs;               /* so that there is more than that */
-	bool rmdir;                  /* all are empty directories, and go only as such */
-	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
+	char *first_missing;          /* as its submitter wrote it, or NULL */
+	uint64_t bytes;               /* allocated to the entries themselves */
+	bool has_dirs;                /* so that there is more than that */
+	bool rmdir;                   /* all are empty directories, and go only as such */
+	char adopts[FLEET_NAME_SIZE]; /* validate_message; "": none */
+	void *by_identity, *by_path;  /* tsearch(3), of struct dir_key */
 	size_t by_path_bytes;
 	dev_t dev;
 	uint64_t mnt_id;

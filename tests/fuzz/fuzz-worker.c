@@ -154,7 +154,7 @@ static void ask_intake(struct worker *w)
 		.dirfd = -1, .dir_path = "/a", .names = { "b", 2 }, .names_fd = -1
 	};
 
-	asked += worker_validate(w, 1, &g, 1, false, -1, &validate, NULL) >= 0;
+	asked += worker_validate(w, 1, &g, 1, false, NULL, -1, &validate, NULL) >= 0;
 	asked += worker_stage(w, &(struct stage_message){ 1, "job", true, true, its }, &stage,
 			      NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;

@@ -903,7 +903,7 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	s->session = ++s->submitter->sessions;
 	if (r >= 0)
 		r = worker_validate(intake_worker(s->intake), s->session, groups, n, o->rmdir,
-				    view_fd, &callbacks, s);
+				    o->adopts, view_fd, &callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);
