@@ -55,6 +55,7 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Reload", "" },
 	{ MANAGER, "Settle", "htt" },
 	{ MANAGER, "Trim", "aya{sv}" },
+	{ MANAGER, "AdoptHost", "sa{sv}" },
 	{ MANAGER, "PauseAll", "" },
 	{ MANAGER, "ResumeAll", "" },
 	{ MANAGER, "Subscribe", "" },

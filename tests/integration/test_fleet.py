@@ -814,7 +814,7 @@ class Reclaimctl(Case):
         for words, config, status, said in (
                 (["hosts"], "", 1, "this host is in no fleet: see fleet in reclaimd.yaml(5), or give --database="),
                 (["hosst"], "", 2, "no such command of fleet: did you mean hosts?"),
-                ([], "", 2, "give hosts, units or init"),
+                ([], "", 2, "give hosts, units, adopt or init"),
                 (["hosts", "a"], "", 2, "hosts, units and init take no arguments"),
                 (["hosts", "--database=nonsense"], "", 1, "the connection string: "),
                 (["hosts", "--database=host=/nonexistent"], "", 1, "connection to server"),

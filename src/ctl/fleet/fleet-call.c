@@ -161,6 +161,27 @@ static int config_read(const struct options *o, struct config **ret)
 int fleet_ask(const struct options *o, const char *command, json_t **ret)
 {
 	const char *const words[] = { command, NULL };
+
+	return fleet_ask_words(o, words, ret);
+}
+
+int fleet_own_name(const struct options *o, char buf[static FLEET_NAME_SIZE])
+{
+	struct config *config = NULL;
+	int r = config_read(o, &config);
+
+	if (r)
+		return r;
+	if (!config->fleet_database || config_fleet_name(config, buf) < 0) {
+		complain("fleet", "this host is in no fleet: see fleet in reclaimd.yaml(5)");
+		r = EXIT_FAILED;
+	}
+	config_free(config);
+	return r;
+}
+
+int fleet_ask_words(const struct options *o, const char *const *words, json_t **ret)
+{
 	struct config *config = NULL;
 	struct safe_text why;
 	json_t *v = NULL;

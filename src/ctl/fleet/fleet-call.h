@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/escape.h"
+#include "base/fleet-name.h"
 #include "ctl/common/options.h"
 
 /* Runs reclaim-fleet with these words, NULL-terminated, the verb first, and waits for it. database:
@@ -16,3 +17,7 @@ int fleet_call(const char *database, const char *const *words, json_t **ret, str
  * Without --json all texts are safe to show. Returns 0 or an exit status, after saying what is
  * wrong. */
 int fleet_ask(const struct options *o, const char *command, json_t **ret);
+int fleet_ask_words(const struct options *o, const char *const *words, json_t **ret);
+/* What this host is called in its fleet. Returns 0 or an exit status, after saying what is wrong.
+ */
+int fleet_own_name(const struct options *o, char buf[static FLEET_NAME_SIZE]);

@@ -7,6 +7,7 @@
  *   init   {version, before}: of the schema, now and before
  *   hosts  {hosts, filesystems}
  *   units  {jobs, units}
+ *   adopt  an array: fleet-adopt.c
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,9 +22,10 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/screen.h"
 #include "ctl/output/table.h"
+#include "fleet-adopt.h"
 #include "fleet-call.h"
 
-static const char *const commands[] = { "hosts", "units", "init" };
+static const char *const commands[] = { "hosts", "units", "adopt", "init" };
 
 static const struct table_column host_columns[] = {
 	{ "HOST", 0 },
@@ -251,6 +253,11 @@ static bool is_known(const char *command)
 	return false;
 }
 
+static bool is_adopt(const char *command)
+{
+	return strcmp(command, "adopt") == 0;
+}
+
 /* Returns 0, or EXIT_USAGE after having said what is wrong. */
 static int words_check(const struct options *o, const char *command)
 {
@@ -264,9 +271,13 @@ static int words_check(const struct options *o, const char *command)
 		return EXIT_USAGE;
 	}
 	if (!is_known(command))
-		wrong = "give hosts, units or init";
-	else if (o->n_paths != 1)
+		wrong = "give hosts, units, adopt or init";
+	else if (is_adopt(command) && o->n_paths != 2)
+		wrong = "adopt takes one HOST";
+	else if (!is_adopt(command) && o->n_paths != 1)
 		wrong = "hosts, units and init take no arguments";
+	else if (!is_adopt(command) && o->dry_run)
+		wrong = "--dry-run goes with adopt";
 	if (!wrong)
 		return 0;
 	complain("fleet", "%s: see reclaimctl fleet --help", wrong);
@@ -280,6 +291,8 @@ int verb_fleet(const struct options *o, struct client *c)
 	int r = words_check(o, command);
 
 	(void)c;
+	if (r == 0 && is_adopt(command))
+		return fleet_adopt_host(o, o->paths[1]);
 	if (r == 0)
 		r = fleet_ask(o, command, &v);
 	if (r == 0 && o->json != JSON_OFF)

@@ -9,6 +9,7 @@
 
 #include "base/macros.h"
 #include "base/staging-dir.h"
+#include "daemon/fleet/fleet.h"
 #include "daemon/jobs/trim-totals.h"
 #include "daemon/spools/spool.h"
 #include "daemon/workers/pacers.h"
@@ -64,6 +65,16 @@ const struct field problem_fields[] = {
 	FIELD(problem_record, "What", "s", TEXT, what),
 	FIELD(problem_record, "Errno", "i", ERRNO, error),
 	FIELD(problem_record, "IsError", "b", BOOL, is_error),
+	{ 0 },
+};
+
+const struct field adoption_fields[] = {
+	FIELD(adoption_item, "Path", "ay", PATH, path),
+	FIELD(adoption_item, "Uid", "u", UID, uid),
+	FIELD(adoption_item, "Names", "t", NUMBER, names),
+	FIELD(adoption_item, "Outcome", "s", TEXT, outcome),
+	FIELD(adoption_item, "Job", "t", NUMBER, job),
+	FIELD(adoption_item, "Why", "s", TEXT, why),
 	{ 0 },
 };
 

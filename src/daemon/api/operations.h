@@ -21,6 +21,7 @@
 
 struct context;
 struct field;
+struct fleet;
 struct grant;
 struct job_record;
 struct jobs;
@@ -41,6 +42,12 @@ void operation_submit(struct operations *o, const struct caller *c,
  * already. */
 void operation_trim(struct operations *o, const struct caller *c, const char *mount,
 		    uint64_t min_bytes, trim_submitted_t done, void *userdata);
+
+/* What a host that is gone for good has left becomes jobs of this host; dry_run: it is only looked
+ * through. Each thing that is there is told, with adoption_fields, before the answer. For root. */
+typedef void (*piece_seen_t)(const struct field *fields, const void *piece, void *userdata);
+void operation_adopt(struct operations *o, const struct caller *c, const char *host, bool dry_run,
+		     piece_seen_t seen, operation_done_t done, void *userdata);
 
 enum act { ACT_CANCEL, ACT_PAUSE, ACT_RESUME, ACT_PAUSE_ALL, ACT_RESUME_ALL, ACT_RELOAD };
 
@@ -109,7 +116,6 @@ void operation_list(struct operations *o, const struct caller *c, const struct j
 /* One job's names, its problems, or those of its names that were not deleted and are in their
  * place: at most 1000 at once (limit 0: as many). */
 enum pieces_of { PIECES_ENTRIES, PIECES_PROBLEMS, PIECES_KEPT };
-typedef void (*piece_seen_t)(const struct field *fields, const void *piece, void *userdata);
 void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, enum pieces_of of,
 		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
 		      void *userdata);
@@ -154,5 +160,7 @@ void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_
 /* reload reads the configuration again; it returns a negative errno where it stays as it was. */
 int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(void *userdata),
 		   void *userdata);
+/* Where it is told which fleet this host is in, NULL if in none: it outlives o. */
+void operations_set_fleet(struct operations *o, struct fleet *const *fleet);
 /* NULL is accepted; returns NULL. */
 struct operations *operations_free(struct operations *o);

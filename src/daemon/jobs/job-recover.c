@@ -112,8 +112,9 @@ static int load_job(const struct job_record *r, void *userdata)
 	if (e < 0)
 		return e;
 	j->told = true;
-	/* Its mark tells. */
-	j->shared = *r->host && *r->staging && r->kind == JOB_DELETE && r->started_usec > 0;
+	/* Its mark tells, if it is not adopted. */
+	j->shared = j->shared ||
+		    (*r->host && *r->staging && r->kind == JOB_DELETE && r->started_usec > 0);
 	/* Which names were moved could not be recorded, though what came after it could. */
 	if (r->state != JOB_ACCEPTED && *r->staging && r->staging_id.ino == 0)
 		j->unmarked = -EAGAIN;

@@ -1012,6 +1012,23 @@ static int begin_in_place(struct job_run *run)
 				       run);
 }
 
+/* What was to be moved out of another host's staging area, and was not, is not deleted there: that
+ * host may come back, and put it back. It is adopted anew. */
+static void keep_unmoved(struct job_run *run)
+{
+	_cleanup_free_ char *path = chunk_path(run->chunk, &run->chunk->entries[run->at], "");
+
+	tell_problem(run, path ? path : run->job->r.path,
+		     "was not moved out of the staging area of the host that had it", -EXDEV);
+	run->job->r.errors++;
+	for (size_t i = run->at; i < run->end; i++) {
+		run->left++;
+		(void)outcome_mark(run->outcome, run->chunk->entries[i].seq,
+				   run->chunk->entries[i].seq, ENTRY_KEPT);
+	}
+	run_group_done(run);
+}
+
 static void run_group_begin(struct job_run *run)
 {
 	int r;
@@ -1019,6 +1036,10 @@ static void run_group_begin(struct job_run *run)
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
+	if (run->chunk->entries[run->at].state == ENTRY_WAITING && job_adopted_from(&run->job->r)) {
+		keep_unmoved(run);
+		return;
+	}
 	if (!staging_area_is_mounted(run->job->area))
 		r = -ENODEV;
 	else

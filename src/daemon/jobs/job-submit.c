@@ -177,11 +177,30 @@ static bool is_to_be_taken_back(const struct submit *s)
 	return s->job->stopped || (submit_is_unanswerable(s) && !(s->keep_moved && s->staged > 0));
 }
 
+static void unrecord(struct submit *s);
+
+/* What is adopted from another host is moved, or stays as it was. */
+static void refuse_unmoved(struct submit *s)
+{
+	struct job *j = s->job;
+
+	if (j->r.staging_id.ino != 0)
+		staging_tidy(j->area, j->submitter, j->uuid_text);
+	s->error = -EXDEV;
+	failure_set(&s->failure, ERROR_FAILED, "could not be moved: %s",
+		    *j->r.inplace ? j->r.inplace : "it is not there any more");
+	unrecord(s);
+}
+
 static void finish_staging(struct submit *s, bool known)
 {
 	struct job *j = s->job;
 	char names[COUNTED_SIZE];
 
+	if (s->staged == 0 && job_adopted_from(&j->r) && !is_to_be_taken_back(s)) {
+		refuse_unmoved(s);
+		return;
+	}
 	record_outcome(s);
 	j->submit = NULL;
 	if (s->staged == 0) {

@@ -212,6 +212,13 @@ struct job *job_free(struct job *j)
 	return NULL;
 }
 
+const char *job_adopted_from(const struct job_record *r)
+{
+	size_t len = strlen(ORIGIN_ADOPT);
+
+	return strncmp(r->origin, ORIGIN_ADOPT, len) == 0 ? r->origin + len : NULL;
+}
+
 int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	    struct submitter *submitter, struct staging_area *area)
 {
@@ -231,6 +238,8 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	j->r.mount = area->mount;
 	j->r.host = area->host;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
+	/* Other hosts may have helped with it until a moment ago. */
+	j->shared = j->marked = *area->host && r->kind == JOB_DELETE && job_adopted_from(r);
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
 		const char **text = text_of(&j->r, own_texts[i]), *to = *text;
 

@@ -147,6 +147,33 @@ static int call_trim(struct bus_request *q)
 	return r < 0 ? r : 0;
 }
 
+/* As many as one answer holds. */
+#define ADOPTION_BYTES_MOST MiB(1)
+
+static void list_adoption(const struct field *fields, const void *item, void *userdata)
+{
+	request_append(userdata, fields, item, ADOPTION_BYTES_MOST);
+}
+
+static int call_adopt(struct bus_request *q)
+{
+	static const struct option options[] = {
+		{ "dry-run", "b", 0, NULL },
+	};
+	const char *host;
+	bool dry_run = false;
+	int r = sd_bus_message_read(q->m, "s", &host);
+
+	if (r >= 0)
+		r = arguments_options(q, options, ELEMENTSOF(options), &dry_run);
+	if (r >= 0)
+		r = request_list(q, adoption_fields);
+	if (r >= 0)
+		operation_adopt(q->bus->operations, &q->caller, host, dry_run, list_adoption,
+				request_listed, q);
+	return r < 0 ? r : 0;
+}
+
 const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "Cancel", call_act, ACT_CANCEL },
 	{ MANAGER_INTERFACE, "Pause", call_act, ACT_PAUSE },
@@ -163,6 +190,7 @@ const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
 	{ MANAGER_INTERFACE, "Settle", call_settle, 0 },
 	{ MANAGER_INTERFACE, "Trim", call_trim, 0 },
+	{ MANAGER_INTERFACE, "AdoptHost", call_adopt, 0 },
 	{ 0 },
 };
 
@@ -199,6 +227,8 @@ const sd_bus_vtable manager_vtable[] = {
 	       NULL, ""),
 	METHOD("Trim", "aya{sv}", SD_BUS_PARAM(mount) SD_BUS_PARAM(options), "to",
 	       SD_BUS_PARAM(id) SD_BUS_PARAM(job)),
+	METHOD("AdoptHost", "sa{sv}", SD_BUS_PARAM(host) SD_BUS_PARAM(options), "a(ayutsts)",
+	       SD_BUS_PARAM(found)),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
