@@ -132,8 +132,10 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(NAME, host)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(NAME, job)
+/* by: the host that has adopted it, which alone may; NULL: none has. */
+#define FIELDS_remove_mark_message(F) FIELDS_mark_place(F) F(OPT_NAME, by)
 /* by: the host that adopts it. look: it is only told what the mark says. leave: if it has adopted
- * it, the mark is withdrawn instead, and never good again. */
+ * it, it has left it instead, and the mark is never good again. */
 #define FIELDS_adopt_mark_message(F) FIELDS_mark_place(F) F(NAME, by) F(BOOL, look) F(BOOL, leave)
 /* A host's part of staging, which goes if nothing but its lock and empty directories are in it;
  * else -ENOTEMPTY. */
@@ -222,11 +224,14 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(OPT_TEXT, text)                                                                          \
 	F(OPT_FD, dir)
 /* What a mark says of a job (worker/marks.c): on whose authority it is, and which its directory in
- * staging is and how that is called, with an fsid of 0. space: of which uid space the numbers are;
- * that and dir_name: printable ASCII without blanks and slashes, 1 to 200. groups: gid_t,
- * PROTOCOL_MARK_GROUPS at most. */
+ * staging is and how that is called, with an fsid of 0. by: the host that has adopted it, which is
+ * told with the error -EALREADY, too; NULL: none that there can be. left: it has left it. space: of
+ * which uid space the numbers are; that and dir_name: printable ASCII without blanks and slashes, 1
+ * to 200. groups: gid_t, PROTOCOL_MARK_GROUPS at most. */
 #define FIELDS_mark_message(F)                                                                     \
 	F(ERROR, error)                                                                            \
+	F(OPT_NAME, by)                                                                            \
+	F(BOOL, left)                                                                              \
 	F(TEXT, space)                                                                             \
 	F(ID, uid)                                                                                 \
 	F(ID, gid)                                                                                 \
@@ -282,6 +287,7 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	R(filesystem_id_message)                                                                   \
 	R(mark_place)                                                                              \
 	R(write_mark_message)                                                                      \
+	R(remove_mark_message)                                                                     \
 	R(adopt_mark_message)                                                                      \
 	R(remove_host_message)                                                                     \
 	R(mark_message)                                                                            \
@@ -329,7 +335,7 @@ PROTOCOL_RECORDS(MESSAGE_STRUCT)
 	R(REQUEST_DEMAND, demand_message, nothing)                                                 \
 	R(REQUEST_WRITE_MARK, write_mark_message, nothing)                                         \
 	R(REQUEST_READ_MARK, mark_place, nothing)                                                  \
-	R(REQUEST_REMOVE_MARK, mark_place, nothing)                                                \
+	R(REQUEST_REMOVE_MARK, remove_mark_message, nothing)                                       \
 	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)                                   \
 	R(REQUEST_WITHDRAW_MARK, mark_place, nothing)                                              \
 	R(REQUEST_UNTIL, until_message, nothing)                                                   \

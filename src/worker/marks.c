@@ -4,7 +4,8 @@
  *
  *   <mount>/.reclaim/@HOST/marks   root's, 0700
  *   .../JOB                        the same; what it says are the names of the directories in it:
- *       mark=1                         or mark=0: it is withdrawn; or adopted=HOST: see below
+ *       mark=1                         or mark=0: it is withdrawn; or adopted=HOST, or left=HOST:
+ *                                      see below
  *       space=TEXT                 which uid space the numbers are of
  *       owner=UID.GID.N            and N supplementary groups
  *       groups.I=GID,GID,...       of those the I-th twenty
@@ -21,8 +22,10 @@
  *
  * Of a host that is gone for good, another one ends the job. It renames mark=1 for that, as the
  * owner does to withdraw it: of the two, one alone succeeds. A mark that is adopted is none to
- * helpers, and its owner, should it come back, can neither withdraw nor renew it: it puts no name
- * of that job back. */
+ * helpers, and its owner, should it come back, can neither withdraw nor renew nor remove it: it
+ * deletes nothing more of that job, and puts no name of it back. If the job is cancelled where it
+ * was adopted, and its directory is here still, that is kept: adopted=HOST becomes left=HOST, which
+ * no host makes good again. */
 #include "intake.h"
 
 #include <dirent.h>
@@ -44,12 +47,20 @@
 #define MARK_GOOD "mark=1"
 #define MARK_WITHDRAWN "mark=0"
 #define MARK_ADOPTED "adopted="
+#define MARK_LEFT "left="
 #define TEXT_MOST 200
 
 /* Groups in one name: ten digits each, and what is between them. */
 #define GROUPS_IN_NAME 20
 
+/* The host that has adopted a job. */
+struct adopter {
+	char host[FLEET_NAME_SIZE]; /* "": it says none that there can be */
+	bool left;
+};
+
 struct mark {
+	struct adopter adopter; /* if any has */
 	char space[TEXT_MOST + 1];
 	char dir_name[TEXT_MOST + 1];
 	uid_t uid;
@@ -129,12 +140,30 @@ static bool has(const struct names *names, const char *name)
 	return false;
 }
 
+/* Which of the names says that a host has adopted the job; -1: none. */
+static ssize_t adopter_find(const struct names *names, struct adopter *ret)
+{
+	static const char *const says[] = { MARK_ADOPTED, MARK_LEFT };
+
+	for (size_t i = 0; i < names->n * ELEMENTSOF(says); i++) {
+		const char *name = names->v[i / ELEMENTSOF(says)];
+		const char *what = says[i % ELEMENTSOF(says)];
+
+		if (strncmp(name, what, strlen(what)) != 0)
+			continue;
+		*ret = (struct adopter){ .left = strcmp(what, MARK_LEFT) == 0 };
+		if (fleet_name_is_valid(name + strlen(what)))
+			fleet_name_copy(ret->host, name + strlen(what));
+		return (ssize_t)(i / ELEMENTSOF(says));
+	}
+	return -1;
+}
+
 static bool is_adopted(const struct names *names)
 {
-	for (size_t i = 0; i < names->n; i++)
-		if (strncmp(names->v[i], MARK_ADOPTED, strlen(MARK_ADOPTED)) == 0)
-			return true;
-	return false;
+	struct adopter adopter;
+
+	return adopter_find(names, &adopter) >= 0;
 }
 
 /* What does not say exactly what would be written is none. */
@@ -142,7 +171,7 @@ static int mark_parse(const struct names *found, struct mark *ret)
 {
 	struct names wanted;
 
-	*ret = (struct mark){ .uid = UID_NONE };
+	*ret = (struct mark){ .adopter = ret->adopter, .uid = UID_NONE };
 	for (size_t i = 0; i < found->n; i++) {
 		const char *name = found->v[i];
 
@@ -215,15 +244,23 @@ static int names_read(int fd, struct names *ret)
 	return r;
 }
 
-/* Removes one, also what is left of one. Returns 0 if there is none. */
-static int remove_named(int marks, const char *name)
+/* Removes one, also what is left of one. Returns 0 if there is none; -EALREADY if a host has
+ * adopted the job, and is not `by` (NULL: none is). */
+static int remove_named(int marks, const char *name, const char *by)
 {
 	_cleanup_close_ int fd = fd_open_dir(marks, name);
+	struct adopter adopter;
 	struct names names;
 	int r = fd < 0 ? fd : names_read(fd, &names);
 
 	if (fd == -ENOENT)
 		return 0;
+	if (r >= 0 && adopter_find(&names, &adopter) >= 0 &&
+	    (!by || strcmp(by, adopter.host) != 0))
+		return -EALREADY;
+	/* First what another host may rename at this moment. */
+	if (r >= 0 && has(&names, MARK_GOOD) && unlinkat(fd, MARK_GOOD, AT_REMOVEDIR) < 0)
+		r = errno == ENOENT ? -EALREADY : -errno;
 	for (size_t i = 0; r >= 0 && i < names.n; i++)
 		if (unlinkat(fd, names.v[i], AT_REMOVEDIR) < 0 && errno != ENOENT)
 			r = -errno;
@@ -254,7 +291,7 @@ static int write_again(int marks, uint64_t mnt_id, const char *job, const struct
 		return 0;
 	if (!has(&found, MARK_WITHDRAWN))
 		return has(&found, MARK_GOOD);
-	return renameat(fd, MARK_WITHDRAWN, fd, MARK_GOOD) < 0 ? -errno : 1;
+	return renameat(fd, MARK_WITHDRAWN, fd, MARK_GOOD) < 0 || fsync(fd) < 0 ? -errno : 1;
 }
 
 /* Makes it aside, and calls it by its name when it is whole. */
@@ -267,9 +304,9 @@ static int write_named(int marks, uint64_t mnt_id, const char *job, const struct
 	if (r != 0)
 		return MIN(r, 0);
 	(void)snprintf(aside, sizeof(aside), ".%s", job);
-	r = remove_named(marks, aside);
+	r = remove_named(marks, aside, NULL);
 	if (r >= 0)
-		r = remove_named(marks, job);
+		r = remove_named(marks, job, NULL);
 	if (r < 0)
 		return r;
 	if (mkdirat(marks, aside, 0700) < 0)
@@ -282,7 +319,7 @@ static int write_named(int marks, uint64_t mnt_id, const char *job, const struct
 	if (r >= 0 && renameat(marks, aside, marks, job) < 0)
 		r = -errno;
 	if (r < 0)
-		(void)remove_named(marks, aside);
+		(void)remove_named(marks, aside, NULL);
 	return r;
 }
 
@@ -335,13 +372,14 @@ int mark_write(struct serving *s)
 
 int mark_remove(struct serving *s)
 {
-	const struct mark_place *place = &s->m.mark_place;
+	const struct remove_mark_message *m = &s->m.remove_mark_message;
+	const struct mark_place place = { m->mount_path, m->mnt_id, m->host, m->holder, m->job };
 	uint64_t mnt_id;
-	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id);
+	_cleanup_close_ int marks = marks_open(&place, /* make= */ false, &mnt_id);
 	int r = marks == -ENOENT ? 0 : marks;
 
 	if (marks >= 0)
-		r = remove_named(marks, place->job);
+		r = remove_named(marks, m->job, m->by);
 	return answer(s, ANSWER_DONE, &(struct done_message){ MIN(r, 0) });
 }
 
@@ -388,17 +426,26 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	if (fd < 0)
 		return fd;
 	r = names_read(fd, &names);
-	if (r >= 0 && (has(&names, MARK_WITHDRAWN) || is_adopted(&names)))
+	if (r >= 0 && adopter_find(&names, &ret->adopter) >= 0)
+		return -EALREADY;
+	if (r >= 0 && has(&names, MARK_WITHDRAWN))
 		return -ENOENT;
 	return r < 0 ? r : mark_parse(&names, ret);
 }
 
 static int mark_tell(struct serving *s, int error, const struct mark *mark)
 {
-	struct mark_message m = { .error = error, .space = "", .dir_name = "" };
+	const char *by = *mark->adopter.host ? mark->adopter.host : NULL;
+	struct mark_message m = { .error = error,
+				  .by = by,
+				  .left = mark->adopter.left,
+				  .space = "",
+				  .dir_name = "" };
 
 	if (m.error == 0)
 		m = (struct mark_message){
+			.by = by,
+			.left = mark->adopter.left,
 			.space = mark->space,
 			.uid = mark->uid,
 			.gid = mark->gid,
@@ -413,9 +460,10 @@ static int mark_tell(struct serving *s, int error, const struct mark *mark)
 
 int mark_read(struct serving *s)
 {
-	struct mark mark;
+	struct mark mark = { 0 };
+	int r = read_named(&s->m.mark_place, &mark);
 
-	return mark_tell(s, read_named(&s->m.mark_place, &mark), &mark);
+	return mark_tell(s, r, &mark);
 }
 
 /* What it says, if it is good, or was when that host adopted it; and, unless it is only looked at,
@@ -423,11 +471,11 @@ int mark_read(struct serving *s)
 static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
 {
 	const struct mark_place place = { m->mount_path, m->mnt_id, m->host, m->holder, m->job };
-	char adopted[NAME_MAX + 1];
-	uint64_t mnt_id;
+	char adopted[NAME_MAX + 1], left[NAME_MAX + 1];
 	_cleanup_close_ int marks = -1, fd = -1;
 	struct names names;
-	bool again = false;
+	uint64_t mnt_id;
+	ssize_t at;
 	int r;
 
 	if (!fleet_name_is_valid(m->by) || strcmp(m->by, m->host) == 0)
@@ -439,33 +487,35 @@ static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
 	r = fd < 0 ? fd : names_read(fd, &names);
 	if (r < 0)
 		return r;
-	(void)snprintf(adopted, sizeof(adopted), MARK_ADOPTED "%s", m->by);
-	for (size_t i = 0; i < names.n; i++)
-		if (strcmp(names.v[i], adopted) == 0) {
-			(void)snprintf(names.v[i], sizeof(names.v[i]), MARK_GOOD);
-			again = true;
-			break;
-		}
 	if (has(&names, MARK_WITHDRAWN))
 		return -ENOENT;
-	if (is_adopted(&names))
+	at = adopter_find(&names, &ret->adopter);
+	if (at >= 0 && (strcmp(ret->adopter.host, m->by) != 0 ||
+			(ret->adopter.left && !m->look && !m->leave)))
 		return -EALREADY;
+	if (at >= 0)
+		(void)snprintf(names.v[at], sizeof(names.v[at]), MARK_GOOD);
 	r = mark_parse(&names, ret);
-	if (r < 0 || m->look || again != m->leave)
+	if (r < 0 || m->look || (at < 0 && m->leave))
 		return r;
+	(void)snprintf(adopted, sizeof(adopted), MARK_ADOPTED "%s", m->by);
+	(void)snprintf(left, sizeof(left), MARK_LEFT "%s", m->by);
 	/* Its owner may have withdrawn it a moment ago. */
 	gate("adopt", m->job);
-	r = renameat(fd, again ? adopted : MARK_GOOD, fd, again ? MARK_WITHDRAWN : adopted) < 0 ||
-			    fsync(fd) < 0
-		    ? -errno
-		    : 0;
+	if (at < 0)
+		r = renameat(fd, MARK_GOOD, fd, adopted) < 0 ? -errno : 0;
+	else if (m->leave && !ret->adopter.left)
+		r = renameat(fd, adopted, fd, left) < 0 ? -errno : 0;
+	/* It is on record somewhere else afterwards whose the job is. */
+	if (r >= 0 && fsync(fd) < 0)
+		r = -errno;
 	gate("adopted", m->job);
 	return r;
 }
 
 int mark_adopt(struct serving *s)
 {
-	struct mark mark;
+	struct mark mark = { 0 };
 	int r = adopt_named(&s->m.adopt_mark_message, &mark);
 
 	return mark_tell(s, r, &mark);

@@ -16,6 +16,7 @@
 #include "daemon/workers/worker-handle-state.h"
 #include "fuzz.h"
 #include "base/fd.h"
+#include "base/fleet-name.h"
 #include "wire/protocol.h"
 
 #define DELETES 1
@@ -134,8 +135,9 @@ static void on_given(const struct given_unit *u, void *userdata)
 static void on_mark(int r, const struct mark_message *m, void *userdata)
 {
 	(void)userdata;
-	must(r <= 0 && (r == 0) == (m != NULL));
-	must(!m || (*m->space && m->groups.len <= PROTOCOL_MARK_GROUPS * sizeof(gid_t)));
+	must(r <= 0 && (r == 0 || r == -EALREADY) == (m != NULL));
+	must(!m || !m->by || fleet_name_is_valid(m->by));
+	must(r < 0 || (*m->space && m->groups.len <= PROTOCOL_MARK_GROUPS * sizeof(gid_t)));
 	ended++;
 }
 

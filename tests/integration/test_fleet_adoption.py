@@ -302,7 +302,7 @@ class Gone(Case):
             found = self.adopt(status=3)
             self.assertIn("was cancelled", found[os.path.join("0", self.uuids[0])]["why"])
             self.assertEqual(fingerprint(os.fsencode(at)), before)
-            self.assertIn("mark=0", os.listdir(self.mark))
+            self.assertIn("left=b", os.listdir(self.mark))
 
     def test_cancelled_after_it_was_adopted(self):
         """It does not go back to where its owner, which comes back, would delete it."""
@@ -508,7 +508,7 @@ class Hostile(ByHand):
         self.assertEqual(fingerprint(os.fsencode(precious)), before)
 
     def test_marks_that_say_something_else(self):
-        at = [self.job("gone", USER if k == 1 else 0, k) for k in range(8)]
+        at = [self.job("gone", USER if k == 1 else 0, k) for k in range(10)]
         self.left("gone", at[0], "1", uid=USER)
         self.left("gone", at[1], "2", uid=0)
         self.left("gone", at[2], "3", ino=os.lstat(at[3]).st_ino)
@@ -518,8 +518,11 @@ class Hostile(ByHand):
         self.left("gone", at[6], "7", mark="adopted=c")
         for job in ("8", "9"):
             self.left("gone", at[7], job)
+        self.left("gone", at[8], "10", mark="left=b")
+        self.left("gone", at[9], "11", mark="left=c")
         self.stays("another user", "another user", "another directory", "another directory", "other numbers", "no mark",
-                   "no mark", "another host has adopted its job", "several marks")
+                   "no mark", "another host has adopted its job", "several marks", "was cancelled", "no mark",
+                   "another host has adopted its job")
 
     def test_directories_that_no_job_has_made(self):
         area = os.path.dirname(self.job("gone", 0, 1))

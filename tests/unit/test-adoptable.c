@@ -137,6 +137,9 @@ START_TEST(what_was_adopted_before_is_not_again)
 	d.on_record = true;
 	kept(&d, &m, 1, "was cancelled");
 	ck_assert_ptr_eq(left_dir_named(&d, &m, 1), &m);
+	d.on_record = false;
+	m.adopted = m.left = true;
+	kept(&d, &m, 1, "was cancelled");
 	d.goes_on = true;
 	kept(&d, &m, 1, "a job of this host has adopted it");
 	ck_assert(m.has_dir);

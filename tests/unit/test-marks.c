@@ -18,7 +18,7 @@
 static struct fixture f;
 static char mount_path[128];
 static struct mark_message seen;
-static char seen_space[256], seen_name[256];
+static char seen_space[256], seen_name[256], seen_by[256];
 static gid_t seen_groups[PROTOCOL_MARK_GROUPS];
 
 #define JOB "0123abcd"
@@ -87,10 +87,13 @@ static int write_whole(void)
 static void on_mark(int r, const struct mark_message *mark, void *userdata)
 {
 	fixture_done(r, userdata);
-	ck_assert_int_eq(r == 0, mark != NULL);
+	ck_assert_int_eq(r == 0 || r == -EALREADY, mark != NULL);
 	if (!mark)
 		return;
 	seen = *mark;
+	(void)snprintf(seen_by, sizeof(seen_by), "%s", mark->by ? mark->by : "");
+	if (r < 0)
+		return;
 	(void)snprintf(seen_space, sizeof(seen_space), "%s", mark->space);
 	(void)snprintf(seen_name, sizeof(seen_name), "%s", mark->dir_name);
 	memcpy(seen_groups, mark->groups.data, mark->groups.len);
@@ -132,6 +135,18 @@ static int take_back(void)
 				   &(struct mark_place){ mount_path, 0, "rack7", NULL, JOB },
 				   fixture_done, &f),
 		0);
+	fixture_wait(&f);
+	return f.seen.r;
+}
+
+static int take_back_by(const char *by)
+{
+	f.seen = (struct seen){ .fd = -1 };
+	ck_assert_int_ge(worker_remove_adopted_mark(
+				 f.worker,
+				 &(struct mark_place){ mount_path, 0, "rack7", NULL, JOB }, by,
+				 fixture_done, &f),
+			 0);
 	fixture_wait(&f);
 	return f.seen.r;
 }
@@ -270,15 +285,18 @@ START_TEST(a_mark_is_adopted)
 		ck_assert_str_eq(seen_space, m.space);
 		ck_assert(lasting_equal(&seen.dir, &m.dir));
 		/* No other host helps with it, or adopts it, too; nor has its owner it any more. */
-		ck_assert_int_eq(read_whole(), -ENOENT);
+		ck_assert_int_eq(read_whole(), -EALREADY);
+		ck_assert_str_eq(seen_by, "rack1");
 		ck_assert_int_eq(adopt_by("rack2", LOOK), -EALREADY);
 		ck_assert_int_eq(adopt_by("rack2", TAKE), -EALREADY);
 		ck_assert_int_eq(write_whole(), -EALREADY);
 		ck_assert_int_eq(withdraw(), -EALREADY);
+		ck_assert_int_eq(take_back(), -EALREADY);
+		ck_assert_int_eq(take_back_by("rack2"), -EALREADY);
 		ck_assert_int_eq(access(at(MARK_DIR "/adopted=rack1"), F_OK), 0);
 		ck_assert_int_eq(access(at(MARK_DIR "/mark=1"), F_OK), -1);
 	}
-	ck_assert_int_eq(take_back(), 0);
+	ck_assert_int_eq(take_back_by("rack1"), 0);
 	ck_assert_int_eq(adopt_by("rack1", LOOK), -ENOENT);
 	ck_assert_int_eq(withdraw(), -ENOENT);
 	/* What is left is no host's any more; but what was not adopted cannot be. */
@@ -287,12 +305,24 @@ START_TEST(a_mark_is_adopted)
 	ck_assert_int_eq(read_whole(), 0);
 	ck_assert_int_eq(adopt_by("rack1", TAKE), 0);
 	ck_assert_int_eq(adopt_by("rack2", LEAVE), -EALREADY);
-	ck_assert_int_eq(adopt_by("rack1", LEAVE), 0);
-	ck_assert_int_eq(access(at(MARK_DIR "/mark=0"), F_OK), 0);
-	ck_assert_int_eq(adopt_by("rack1", LEAVE), -ENOENT);
-	ck_assert_int_eq(adopt_by("rack1", TAKE), -ENOENT);
-	ck_assert_int_eq(withdraw(), 0);
-	ck_assert_int_eq(take_back(), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(adopt_by("rack1", LEAVE), 0);
+		ck_assert_int_eq(access(at(MARK_DIR "/left=rack1"), F_OK), 0);
+		ck_assert_int_eq(adopt_by("rack1", TAKE), -EALREADY);
+		ck_assert_int_eq(adopt_by("rack1", LOOK), 0);
+		ck_assert(seen.left);
+		ck_assert_str_eq(seen_by, "rack1");
+		ck_assert_str_eq(seen_name, m.dir_name);
+		ck_assert_int_eq(adopt_by("rack2", TAKE), -EALREADY);
+		ck_assert_int_eq(read_whole(), -EALREADY);
+		ck_assert(seen.left);
+		ck_assert_int_eq(write_whole(), -EALREADY);
+		ck_assert_int_eq(withdraw(), -EALREADY);
+		ck_assert_int_eq(take_back(), -EALREADY);
+		ck_assert_int_eq(take_back_by("rack2"), -EALREADY);
+	}
+	ck_assert_int_eq(take_back_by("rack1"), 0);
+	ck_assert_int_eq(write_whole(), 0);
 	/* What its owner has withdrawn is no other host's. */
 	ck_assert_int_eq(write_whole(), 0);
 	ck_assert_int_eq(withdraw(), 0);
@@ -307,8 +337,10 @@ START_TEST(what_is_no_mark_is_not_adopted)
 {
 	static const char *const names[] = { "mark=1", "space=example.org", "owner=1000.100.0",
 					     "directory=4711.1700000000123456789", "name=uuid" };
-	static const char *const more[] = { "mark=0",        "mark=1", "adopted=rack2", "adopted=",
-					    "adopted=rack1", "more",   "groups.0=5" };
+	static const char *const more[] = {
+		"mark=0", "mark=1",     "adopted=rack2", "adopted=", "adopted=rack1",
+		"more",   "groups.0=5", "left=rack1",    "left=",    "left=rack2"
+	};
 	char from[PATH_MAX], to[PATH_MAX];
 
 	begin();
@@ -326,6 +358,7 @@ START_TEST(what_is_no_mark_is_not_adopted)
 			continue; /* it is one of those that there are */
 		ck_assert_int_lt(adopt_by("rack1", LOOK), 0);
 		ck_assert_int_lt(adopt_by("rack1", TAKE), 0);
+		ck_assert_int_lt(adopt_by("rack1", LEAVE), 0);
 		ck_assert_int_eq(rmdir(to), 0);
 	}
 	for (size_t i = 0; i < 3; i++) {

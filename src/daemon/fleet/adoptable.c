@@ -51,7 +51,8 @@ const struct left_mark *left_dir_mark(const struct left_dir *d, struct left_mark
 
 	*ret_why = d->id.type != S_IFDIR ? "is no directory of a job"
 		   : d->goes_on          ? "a job of this host has adopted it"
-		   : d->on_record        ? "a job of this host was to end it, and was cancelled"
+		   : d->on_record || (m && m->left)
+			   ? "a job of this host was to end it, and was cancelled"
 		   : !m ? "no mark says that it may be deleted: its undo window was not over, it "
 			  "was paused or cancelled, or it was not shared yet"
 		   : n_found > 1                       ? "several marks name it"

@@ -13,8 +13,9 @@
 
 /* A mark, as it was looked at by worker_adopt_mark. */
 struct left_mark {
-	char job[24]; /* how it is called */
-	int error;    /* negative: why it says nothing, and the rest is not known */
+	char job[24];       /* how it is called */
+	int error;          /* negative: why it says nothing, and the rest is not known */
+	bool adopted, left; /* by this host; and it is not adopted again */
 	bool own_space;
 	uid_t uid;
 	char dir_name[NAME_MAX + 1];

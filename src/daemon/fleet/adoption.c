@@ -19,7 +19,7 @@
  * Nothing goes back into the area of the other host, which would delete it if it came back; nor is
  * anything deleted there. So a directory that is there, and whose mark this host has taken, was
  * never moved, and the mark is as good as before; but if a job of this host that was to move it was
- * cancelled meanwhile, it is withdrawn.
+ * cancelled meanwhile, the mark says from then on that this host has left it.
  *
  * Where this stops in the midst, the next adoption goes on: when this host joins, when root asks
  * again, or when the last job that had adopted something has ended.
@@ -389,10 +389,12 @@ static void marks_remove(struct adoption *a)
 		const struct mark_place place = place_of(a, m);
 		struct worker *root;
 
-		if (m->has_dir || (m->error < 0 && m->error != -ENOENT))
+		/* What is adopted keeps the owner off as long as its job goes on. */
+		if (m->has_dir || (m->error < 0 && m->error != -ENOENT) ||
+		    (m->adopted && some_go_on(a->jobs, a->host)))
 			continue;
 		if (root_intake(a, &root) >= 0 &&
-		    worker_remove_mark(root, &place, on_mark_removed, a) >= 0)
+		    worker_remove_adopted_mark(root, &place, a->by, on_mark_removed, a) >= 0)
 			return;
 	}
 	if (some_go_on(a->jobs, a->host))
@@ -540,7 +542,7 @@ static bool judge(struct adoption *a)
 		const struct left_mark *m = left_dir_named(d, a->marks, a->n_marks);
 
 		keep_dir(a, d, why);
-		return m && d->on_record && !d->goes_on && !a->request.look &&
+		return m && !m->left && d->on_record && !d->goes_on && !a->request.look &&
 		       mark_leave(a, m) >= 0;
 	}
 	if (a->request.look) {
@@ -721,6 +723,8 @@ static void mark_seen(struct adoption *a, int r, const struct mark_message *mark
 
 	m->error = r;
 	if (r >= 0) {
+		m->adopted = mark->by;
+		m->left = mark->left;
 		m->own_space = a->fleet && strcmp(mark->space, a->fleet->uid_space) == 0;
 		m->uid = mark->uid;
 		m->dir = mark->dir;

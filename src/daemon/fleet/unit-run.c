@@ -205,8 +205,8 @@ static void refuse(struct unit_run *u, const char *why)
 /* It is not there, or is not what it was: no host will find it. */
 static bool is_final(int error)
 {
-	return error == -ENOENT || error == -ESTALE || error == -ENOTDIR || error == -EPERM ||
-	       error == -EXDEV || error == -ELOOP;
+	return error == -ENOENT || error == -EALREADY || error == -ESTALE || error == -ENOTDIR ||
+	       error == -EPERM || error == -EXDEV || error == -ELOOP;
 }
 
 static void failed(struct unit_run *u, const char *what, int error)

@@ -357,7 +357,15 @@ int worker_withdraw_mark(struct worker *w, const struct mark_place *m,
 int worker_remove_mark(struct worker *w, const struct mark_place *m,
 		       void (*removed)(int r, void *userdata), void *userdata)
 {
-	return ask(w, REQUEST_REMOVE_MARK, m,
+	return worker_remove_adopted_mark(w, m, NULL, removed, userdata);
+}
+
+int worker_remove_adopted_mark(struct worker *w, const struct mark_place *m, const char *by,
+			       void (*removed)(int r, void *userdata), void *userdata)
+{
+	return ask(w, REQUEST_REMOVE_MARK,
+		   &(struct remove_mark_message){ m->mount_path, m->mnt_id, m->host, m->holder,
+						  m->job, by },
 		   &(struct request){ .kind = KIND_DONE, .done = removed, .userdata = userdata });
 }
 
