@@ -100,19 +100,20 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 			     struct failure *f)
 {
 	struct job *j = c->j;
+	bool adopted = back->error == -EALREADY;
 	bool held = c->from != JOB_PAUSED && !is_withdrawn(j) && back->error != -ENOENT &&
 		    j->r.started_usec == 0 && j->r.held_until_usec > deadline_clock(j->jobs);
 	char names[COUNTED_SIZE];
 
 	failure_set(f, error_from_errno(back->error, ERROR_AT_PATH),
-		    "job %" PRIu64 ": %" PRIu64 " of its names could not be put back: %s; it %s: "
-		    "`reclaimctl restore --to=` puts it elsewhere",
-		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses");
-	job_say(j,
-		"%s could not be put back (%s): `reclaimctl restore --to=` puts "
-		"them elsewhere%s",
+		    "job %" PRIu64 ": %" PRIu64 " of its names could not be put back: %s; it %s%s",
+		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses",
+		    adopted ? "" : ": `reclaimctl restore --to=` puts it elsewhere");
+	job_say(j, "%s could not be put back (%s)%s%s",
 		counted_format(names, sizeof(names), back->stuck, "name", "names"), back->text,
-		held ? "" : ", `reclaimctl resume` deletes them");
+		adopted ? ": `reclaimctl resume` ends the job here"
+			: ": `reclaimctl restore --to=` puts them elsewhere",
+		adopted || held ? "" : ", `reclaimctl resume` deletes them");
 	j->r.resume_state = JOB_QUEUED;
 	if (held)
 		schedule_job(j);
@@ -328,7 +329,9 @@ bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
 			    j->r.id, j->r.id);
 		return false;
 	}
-	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
+	/* What was adopted, and then cancelled, has only another place to go to. */
+	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state) &&
+	    !(job_adopted_from(&j->r) && j->r.state == JOB_PAUSED)) {
 		failure_set(f, ERROR_WRONG_STATE,
 			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
 			    "%" PRIu64 "` puts back what is left",

@@ -82,9 +82,19 @@ static void fail(struct job_restore *b, int error)
 	if (b->result.error == 0) {
 		b->result.error = error;
 		(void)snprintf(b->result.text, sizeof(b->result.text), "%s",
-			       staging_area_error(error));
+			       error == -EALREADY ? "another host of the fleet has adopted it"
+						  : staging_area_error(error));
 	}
 	finish(b);
+}
+
+/* The host that had it would delete in its staging area what came back to it. */
+static void fail_adopted(struct job_restore *b)
+{
+	b->result.error = -EREMOTE;
+	(void)snprintf(b->result.text, sizeof(b->result.text), "it was adopted from %s",
+		       job_adopted_from(&b->j->r));
+	fail(b, -EREMOTE);
 }
 
 static void load_next(struct job_restore *b);
@@ -285,6 +295,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		fail(b, r);
 	else if (c->n == 0)
 		finish(b);
+	else if (b->to.fd < 0 && job_adopted_from(&b->j->r))
+		fail_adopted(b);
 	else
 		area_open(b);
 }

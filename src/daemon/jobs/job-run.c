@@ -1012,14 +1012,16 @@ static int begin_in_place(struct job_run *run)
 				       run);
 }
 
-/* What was to be moved out of another host's staging area, and was not, is not deleted there: that
- * host may come back, and put it back. It is adopted anew. */
+/* What is not in this host's staging area, but may be in that of the host that had it, is not
+ * deleted there: that host may come back, and put it back. It is adopted anew. */
 static void keep_unmoved(struct job_run *run)
 {
 	_cleanup_free_ char *path = chunk_path(run->chunk, &run->chunk->entries[run->at], "");
 
 	tell_problem(run, path ? path : run->job->r.path,
-		     "was not moved out of the staging area of the host that had it", -EXDEV);
+		     "is not in staging here, and is not deleted in the staging area of the host "
+		     "that had it",
+		     -EXDEV);
 	run->job->r.errors++;
 	for (size_t i = run->at; i < run->end; i++) {
 		run->left++;
@@ -1036,7 +1038,7 @@ static void run_group_begin(struct job_run *run)
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
-	if (run->chunk->entries[run->at].state == ENTRY_WAITING && job_adopted_from(&run->job->r)) {
+	if (!is_staged(run) && job_adopted_from(&run->job->r)) {
 		keep_unmoved(run);
 		return;
 	}
@@ -1197,13 +1199,67 @@ static void load_next(struct job_run *run)
 	}
 }
 
+/* ---- what another host has adopted ------------------------------------------------------------
+ */
+
+/* It ends: nothing of it is this host's to delete, or to put back. */
+static void end_adopted(struct job_run *run, const struct mark_message *mark)
+{
+	const char *by = mark->by ? mark->by : "";
+	struct job *j = run->job;
+
+	j->shared = j->marked = false;
+	release(run);
+	job_say(j,
+		"another host of the fleet%s%s has adopted it, and %s: what is left of it is "
+		"there, or in %s/%u/%s%s",
+		*by ? ": " : "", by, mark->left ? "it was cancelled there" : "ends it",
+		j->area->dir, (unsigned)j->r.uid, j->r.staging,
+		*j->r.inplace ? "; names that had not been moved are in their places" : "");
+	job_finish(j, j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED);
+	if (run->stopped)
+		run->stopped(j, run->stopped_userdata);
+	end_flow(run);
+}
+
+static void on_mark(int r, const struct mark_message *mark, void *userdata)
+{
+	struct job_run *run = userdata;
+
+	if (r == -EALREADY)
+		end_adopted(run, mark);
+	else if (run->stopped)
+		leave(run, schedule_job);
+	else if (r < 0 && r != -ENOENT && r != -EPERM)
+		run_retry(run, r);
+	else
+		load_next(run);
+}
+
+/* One that was shared may be another host's since. */
+static void look_whose(struct job_run *run)
+{
+	struct job *j = run->job;
+	int r;
+
+	if (run->stopped) {
+		leave(run, schedule_job);
+	} else if (!j->shared) {
+		load_next(run);
+	} else {
+		r = withdrawal_read_mark(j, on_mark, run);
+		if (r < 0)
+			run_retry(run, r);
+	}
+}
+
 static void on_remainder_gone(struct job *j, void *userdata)
 {
 	struct job_run *run = userdata;
 
 	(void)j;
 	run->frees_remainder = false;
-	load_next(run);
+	look_whose(run);
 }
 
 /* First with what is left of large files. */
@@ -1218,7 +1274,7 @@ static void go_on(struct job_run *run)
 		remainder_watch(remainder, on_remainder_gone, run);
 		remainder_free_paced(remainder);
 	} else {
-		load_next(run);
+		look_whose(run);
 	}
 }
 

@@ -24,6 +24,8 @@
 /* Marks of so many jobs that have ended are remembered while they cannot be removed. */
 #define REMOVALS_MOST 4096
 
+#define MARK_NUMBER_SIZE 24
+
 /* A mark that is to be removed. */
 struct mark_removal {
 	LIST_ENTRY(mark_removal) link;
@@ -50,25 +52,46 @@ struct withdrawal {
 typedef int (*mark_request_t)(struct worker *w, const struct mark_place *m,
 			      void (*done)(int r, void *userdata), void *userdata);
 
-/* Has the mark of a job withdrawn, or removed. */
-static int mark_ask(struct staging_area *area, uint64_t job, mark_request_t request,
-		    void (*done)(int r, void *userdata), void *userdata)
+/* Where the mark of a job is, as long as number is there, and which worker can be asked for it.
+ * Returns 0 or a negative errno. */
+static int mark_find(struct staging_area *area, uint64_t job, char number[static MARK_NUMBER_SIZE],
+		     struct mark_place *ret, struct worker **ret_root)
 {
 	const struct mounts *mounts = context_mounts(area->submitters->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
-	struct mark_place place = { .mount_path = area->mount, .host = area->host };
-	struct worker *root;
-	char number[24];
-	int r;
 
 	/* What is at that path otherwise is on another filesystem. */
 	if (!mount || strcmp(mount->target, area->mount) != 0)
 		return -ENODEV;
-	(void)snprintf(number, sizeof(number), "%" PRIu64, job);
-	place.mnt_id = mount->id;
-	place.job = number;
-	r = staging_area_intake(area, area->submitters->root, &root);
+	(void)snprintf(number, MARK_NUMBER_SIZE, "%" PRIu64, job);
+	*ret = (struct mark_place){
+		.mount_path = area->mount, .mnt_id = mount->id, .host = area->host, .job = number
+	};
+	return staging_area_intake(area, area->submitters->root, ret_root);
+}
+
+/* Has the mark of a job withdrawn, or removed. */
+static int mark_ask(struct staging_area *area, uint64_t job, mark_request_t request,
+		    void (*done)(int r, void *userdata), void *userdata)
+{
+	char number[MARK_NUMBER_SIZE];
+	struct mark_place place;
+	struct worker *root;
+	int r = mark_find(area, job, number, &place, &root);
+
 	return r < 0 ? r : request(root, &place, done, userdata);
+}
+
+int withdrawal_read_mark(const struct job *j,
+			 void (*read)(int r, const struct mark_message *mark, void *userdata),
+			 void *userdata)
+{
+	char number[MARK_NUMBER_SIZE];
+	struct mark_place place;
+	struct worker *root;
+	int r = mark_find(j->area, j->r.id, number, &place, &root);
+
+	return r < 0 ? r : worker_read_mark(root, &place, read, userdata);
 }
 
 static void removal_free(struct mark_removal *m)
@@ -273,13 +296,15 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* What waits for it is told; where nothing does, nothing else would try again. */
+/* What waits for it is told; where nothing does, nothing else would try again. What another host
+ * has adopted is its own from then on. */
 static void fail(struct withdrawal *w, int r)
 {
 	debug_log("job %" PRIu64 ": its mark cannot be withdrawn: %s", w->j->r.id, strerror(-r));
 	w->fails = true;
-	if (w->done || timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
-				boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
+	if (w->done || r == -EALREADY ||
+	    timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
+		     boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
 		end(w, r);
 }
 

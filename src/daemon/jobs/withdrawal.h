@@ -19,10 +19,16 @@
 void withdrawal_begin(struct job *j);
 
 /* done is called once, in this call or later. r is 0: no other host deletes in the job, or can
- * begin to. Or a negative errno, and that is not certain: of asking the worker, or -ECANCELED, as
- * reclaimd stops. One at a time. */
+ * begin to. Or a negative errno, and that is not certain: of asking the worker, -EALREADY if
+ * another host has adopted the job, or -ECANCELED, as reclaimd stops. One at a time. */
 void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *userdata),
 		     void *userdata);
+
+/* What the mark of a job says, if it may be shared (worker_read_mark). Returns 0 if an answer is to
+ * come. */
+int withdrawal_read_mark(const struct job *j,
+			 void (*read)(int r, const struct mark_message *mark, void *userdata),
+			 void *userdata);
 
 /* The job has ended: its mark is removed. */
 void withdrawal_finish(struct job *j);
