@@ -564,15 +564,16 @@ int staging_remove_host(struct serving *s)
 	return done_tell(s, host_remove(&s->m.remove_host_message));
 }
 
-static int listing_tell(struct serving *s, DIR *d)
+static int listing_tell(struct serving *s, DIR *d, bool names_only)
 {
 	struct wire_out *o = answer_begin(s, ANSWER_LISTING);
-	struct lasting_identity id;
+	struct lasting_identity id = { 0 };
 	struct dirent *e;
 	int r = 0;
 
 	while (r >= 0 && (errno = 0, e = readdir(d))) {
-		if (!is_component(e->d_name) || lasting_at(dirfd(d), e->d_name, &id) < 0)
+		if (!is_component(e->d_name) ||
+		    (!names_only && lasting_at(dirfd(d), e->d_name, &id) < 0))
 			continue;
 		protocol_put_item(o, &(struct listing_item){ e->d_name, id });
 		r = answer_flush(s, ANSWER_LISTING, 512);
@@ -610,7 +611,7 @@ int staging_list(struct serving *s)
 	if (!d)
 		return done_tell(s, -ENOMEM);
 	(void)fd_take(&fd);
-	r = listing_tell(s, d);
+	r = listing_tell(s, d, m->names_only);
 	(void)closedir(d);
 	/* A positive one is that of listing. */
 	return r < 0 ? r : done_tell(s, -r);

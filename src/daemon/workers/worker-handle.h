@@ -180,6 +180,12 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir /*
 				      void *userdata),
 			void (*listed)(int r, void *userdata), void *userdata);
 
+/* The same, without looking at each: id is all zero. */
+int worker_list_names(struct worker *w, int staging_fd, const char *job_dir,
+		      void (*entry)(const char *name, const struct lasting_identity *id,
+				    void *userdata),
+		      void (*listed)(int r, void *userdata), void *userdata);
+
 /* root's intake worker only: what tells the filesystem of a mount from all others, on every host:
  * the name of one entry, made at random by the host that asks first. */
 int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m,
