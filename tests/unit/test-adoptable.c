@@ -38,6 +38,7 @@ static void kept(const struct left_dir *d, struct left_mark *marks, size_t n, co
 {
 	const char *why = NULL;
 
+	left_marks_sort(marks, n);
 	ck_assert_ptr_null(left_dir_mark(d, marks, n, &why));
 	ck_assert_ptr_nonnull(why);
 	ck_assert_msg(strstr(why, words), "%s: expected %s", why, words);
@@ -51,8 +52,70 @@ START_TEST(what_its_mark_says_is_taken)
 
 	marks[0].dir_name[0] = 'x';
 	marks[2].error = -ENOENT;
+	left_marks_sort(marks, ELEMENTSOF(marks));
 	ck_assert_ptr_eq(left_dir_mark(&d, marks, ELEMENTSOF(marks), &why), &marks[1]);
 	ck_assert(!marks[0].has_dir && marks[1].has_dir && !marks[2].has_dir);
+}
+END_TEST
+
+/* Among many, and whatever they are called. */
+START_TEST(each_has_its_own_mark)
+{
+	static struct left_mark marks[1000];
+	struct left_dir d = good_dir();
+	char own[NAME_MAX + 2];
+	const char *why;
+
+	for (size_t i = 0; i < ELEMENTSOF(marks); i++) {
+		marks[i] = good_mark();
+		(void)snprintf(marks[i].dir_name, sizeof(marks[i].dir_name), "%zu",
+			       i * 7919 % 1000);
+		marks[i].error = i % 10 == 3 ? -ENOENT : 0;
+	}
+	left_marks_sort(marks, ELEMENTSOF(marks));
+	d.name = own;
+	for (size_t i = 0; i < ELEMENTSOF(marks); i++) {
+		const struct left_mark *m;
+
+		(void)snprintf(own, sizeof(own), "%zu", i * 7919 % 1000);
+		m = left_dir_mark(&d, marks, ELEMENTSOF(marks), &why);
+		ck_assert_int_eq(m == NULL, i % 10 == 3);
+		ck_assert(!m || strcmp(m->dir_name, own) == 0);
+	}
+	(void)snprintf(own, sizeof(own), "1000");
+	kept(&d, marks, ELEMENTSOF(marks), "no mark");
+	own[0] = '\0';
+	kept(&d, marks, ELEMENTSOF(marks), "no mark");
+	memset(own, 'x', NAME_MAX + 1);
+	own[NAME_MAX + 1] = '\0';
+	kept(&d, marks, ELEMENTSOF(marks), "no mark");
+}
+END_TEST
+
+START_TEST(jobs_that_had_it_are_found)
+{
+	struct left_record v[] = { { (char *)"b", true },
+				   { (char *)"c", false },
+				   { (char *)"a", false },
+				   { (char *)"c", true } };
+	static const struct {
+		const char *name;
+		bool on_record, goes_on;
+	} wanted[] = { { "a", true, false }, { "b", true, true },    { "c", true, true },
+		       { "", false, false }, { "bb", false, false }, { "d", false, false } };
+	struct left_records records = { v, ELEMENTSOF(v) };
+	const struct left_records none = { NULL, 0 };
+
+	left_records_sort(&records);
+	for (size_t i = 0; i < ELEMENTSOF(wanted); i++) {
+		struct left_dir d = { .name = (char *)wanted[i].name };
+
+		left_dir_find_record(&d, &none);
+		ck_assert(!d.on_record && !d.goes_on);
+		left_dir_find_record(&d, &records);
+		ck_assert_int_eq(d.on_record, wanted[i].on_record);
+		ck_assert_int_eq(d.goes_on, wanted[i].goes_on);
+	}
 }
 END_TEST
 
@@ -163,7 +226,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {
-		what_its_mark_says_is_taken,          without_a_good_mark_it_stays,
+		what_its_mark_says_is_taken,          each_has_its_own_mark,
+		jobs_that_had_it_are_found,           without_a_good_mark_it_stays,
 		a_mark_of_anything_else_is_none,      what_is_no_job_of_a_host_stays,
 		what_was_adopted_before_is_not_again, names_that_jobs_give
 	};

@@ -33,12 +33,29 @@ struct left_dir {
 	bool on_record, goes_on; /* of a job of this host that has it; which has not ended */
 };
 
+/* A directory that a job of this host has, or has had. */
+struct left_record {
+	char *name;
+	bool goes_on;
+};
+
+struct left_records {
+	struct left_record *v;
+	size_t n;
+};
+
 /* Is it what a name that was staged is called: a number from 1, as it is written? */
 bool left_name_is_staged(const char *name);
 
-/* The only mark that names it, or NULL. */
-const struct left_mark *left_dir_named(const struct left_dir *d, const struct left_mark *marks,
-				       size_t n);
+/* As these are looked for. */
+void left_records_sort(struct left_records *records);
+void left_marks_sort(struct left_mark *marks, size_t n);
+
+/* Sets on_record and goes_on. records are sorted. */
+void left_dir_find_record(struct left_dir *d, const struct left_records *records);
+
+/* The only mark that names it, or NULL. marks are sorted, here and below. */
+const struct left_mark *left_dir_named(const struct left_dir *d, struct left_mark *marks, size_t n);
 
 /* The mark by which the directory may be adopted. NULL: it may not, and *ret_why (static) says why.
  * Sets has_dir of all marks that name it. */

@@ -29,6 +29,8 @@ LIST_HEAD(unit_run_list, unit_run);
 
 struct adoption;
 LIST_HEAD(adoption_list, adoption);
+struct adopted_host;
+LIST_HEAD(adopted_host_list, adopted_host);
 
 struct fleet {
 	struct jobs *jobs;
@@ -49,8 +51,7 @@ struct fleet {
 	unsigned units_read; /* they are being gone through: none is freed */
 	bool units_wait;     /* to begin, when they are not any more */
 	struct adoption_list adoptions;
-	char **adopted; /* hosts that this one has adopted, as the database says */
-	size_t n_adopted;
+	struct adopted_host_list adopted_hosts;
 	uint64_t *forgotten; /* jobs that have ended while the database could not be reached */
 	size_t n_forgotten;
 	/* Since when, and how often, the database was told to forget jobs that are not here. */

@@ -475,6 +475,7 @@ int fleet_new(struct fleet **ret, struct jobs *jobs)
 	LIST_INIT(&f->units);
 	LIST_INIT(&f->asked);
 	LIST_INIT(&f->adoptions);
+	LIST_INIT(&f->adopted_hosts);
 	shared_jobs_begin(f);
 	f->listener = (struct listener){ .job_changed = on_job_changed,
 					 .job_finished = on_job_finished,

@@ -6,7 +6,8 @@
  *   fleet-link.c    reclaim-fleet, the program that speaks to it
  *   shared-jobs.c   jobs of this host that other hosts help with
  *   unit-run.c      units of any host that are done here
- *   adoption.c      what a host that is gone for good has left, which this one ends
+ *   adoption.c      what a host that is gone for good has left, which this one ends; gone through
+ * by adoption-walk.c
  *
  * Without the database, jobs go on alone: nothing here is ever waited for but hosts that have a
  * part of a job, and those no longer than the fleet can be reached; or, before names go back to
