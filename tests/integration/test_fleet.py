@@ -717,6 +717,11 @@ class Adopted(Case):
         self.ended(b)
         self.joined("b").expect("ADOPTED", host="a")
         self.assertIn('there is no host "x"', self.verb("adopt", "x", "b").stderr)
+        # What that one has begun to end is no third host's; what it had mounted is known still.
+        self.joined("c")
+        self.assertIn('host "a" was adopted by "b", which ends its jobs', self.verb("adopt", "a", "c").stderr)
+        self.assertEqual(self.verb("adopt", "a", "b").returncode, 0)
+        self.assertEqual(self.sql("SELECT count(*) FROM reclaimd.mounts WHERE host = 'a'"), "1")
 
 
 class Verbs(Case):

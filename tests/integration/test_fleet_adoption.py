@@ -98,10 +98,10 @@ class Case(daemon_fixture.Case):
     def lease_is_over(self, host="a"):
         self.sql("UPDATE reclaimd.hosts SET lease_until = clock_timestamp() - interval '1s' WHERE name = '%s'" % host)
 
-    def ctl(self, *words, daemon=None):
+    def ctl(self, *words, daemon=None, uid=0):
         daemon = daemon or self.b
         r = subprocess.run([scratch.binary, *words, "--configuration-directory=" + os.path.join(daemon.dir, "conf")],
-                           capture_output=True, text=True, check=False,
+                           capture_output=True, text=True, check=False, user=uid, group=uid, extra_groups=[],
                            env=dict(os.environ, LC_ALL="C", RECLAIMD_RUNTIME_DIRECTORY=os.path.dirname(daemon.socket)))
         return r
 
@@ -183,7 +183,7 @@ class Gone(Case):
         """And a host that comes back after all finds what is its own, and nothing else."""
         r = self.ctl("fleet", "adopt", "a")
         self.assertEqual((r.returncode, r.stdout), (1, ""))
-        self.assertIn('host "a" is there: only one that is gone can be adopted', r.stderr)
+        self.assertIn("a: this host is there: only one that is gone can be adopted", r.stderr)
         self.assertIn("is there", self.ctl("fleet", "adopt", "a", "--dry-run").stderr)
         self.dies()
         running, held = (os.path.join("0", uuid) for uuid in self.uuids)
@@ -391,7 +391,7 @@ class Rights(ByHand):
     def test_by_root_and_of_a_host_that_is_gone(self):
         self.joins(self.b, "b")
         self.joins(self.daemon, "a")
-        for host, words in (("x", "there is no host"), ("b", "is this host itself")):
+        for host, words in (("x", "there is no such host"), ("b", "is this host itself")):
             r = self.ctl("fleet", "adopt", host)
             self.assertEqual(r.returncode, 1, r.stderr)
             self.assertIn(words, r.stderr)
@@ -407,6 +407,52 @@ class Rights(ByHand):
         with self.assertRaises(dbuswire.Error) as e:
             c.call("AdoptHost", "sa{sv}", "a", {})
         self.assertIn("does not say that this host has adopted a", e.exception.text)
+
+    def test_the_database_is_asked_last(self):
+        """What could not be adopted here anyway keeps its name."""
+        self.joins(self.b, "b")
+        self.is_gone("gone")
+        self.left("gone", self.job("gone", 0, 1))
+        r = self.ctl("fleet", "adopt", "gone", uid=USER)
+        self.assertEqual(r.returncode, 4, r.stdout)
+        self.assertIn("only root may adopt", r.stderr)
+        self.b.stop()
+        self.b.configure("")
+        self.b.start()
+        self.sql("UPDATE reclaimd.hosts SET lease_until = clock_timestamp() + interval '1h' WHERE name = 'b'")
+        r = self.adopts_of_the_fleet("gone")
+        self.assertEqual(r.returncode, 1, r.stdout)
+        self.assertIn("in no fleet", r.stderr)
+        self.sql("UPDATE reclaimd.hosts SET lease_until = clock_timestamp() WHERE name = 'b'")
+        r = self.adopts_of_the_fleet("gone")
+        self.assertEqual(r.returncode, 1, r.stdout)
+        self.assertIn("b: this host is not connected to that database", r.stderr)
+        self.assertEqual(self.sql("SELECT adopted_by IS NULL FROM reclaimd.hosts WHERE name = 'gone'"), "t")
+
+    def adopts_of_the_fleet(self, host):
+        """By reclaimctl alone as one of the fleet: its reclaimd is in none."""
+        conf = os.path.join(scratch.dir, "conf-" + self.database)
+        os.makedirs(conf, exist_ok=True)
+        with open(os.path.join(conf, "reclaimd.yaml"), "w", encoding="utf-8") as f:
+            f.write('fleet:\n  database: "%s"\n  name: b\n  filesystems: {"%s": shared}\n'
+                    % (self.server.string(self.database), self.root))
+        return subprocess.run([scratch.binary, "fleet", "adopt", host, "--configuration-directory=" + conf],
+                              capture_output=True, text=True, check=False,
+                              env=dict(os.environ, LC_ALL="C",
+                                       RECLAIMD_RUNTIME_DIRECTORY=os.path.dirname(self.b.socket)))
+
+    def test_filesystems_that_are_not_shared_here(self):
+        self.joins(self.b, "b")
+        self.is_gone("gone")
+        self.sql("INSERT INTO reclaimd.filesystems VALUES ('other', 'other', 'default');"
+                 "INSERT INTO reclaimd.mounts VALUES ('gone', 'shared', '/x'), ('gone', 'other', '/mnt/other')")
+        for words in (["--dry-run"], [], []):
+            r = self.ctl("fleet", "adopt", "gone", *words)
+            self.assertEqual((r.returncode, r.stderr), (0 if words else 3, ""))
+            self.assertIn("kept: /mnt/other: gone had the filesystem other there, which this host does not share",
+                          r.stdout)
+            self.assertNotIn("nothing of gone is left", r.stdout)
+            self.assertNotIn("/x", r.stdout)
 
     def test_in_no_fleet(self):
         self.b.start()

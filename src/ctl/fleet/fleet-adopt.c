@@ -30,25 +30,68 @@ static const json_t *host_find(const json_t *v, const char *name)
 	return NULL;
 }
 
-/* Would it let this host adopt that one? Returns 0 or an exit status. */
-static int host_check(const struct options *o, const char *host, const char *own)
+static bool is_present(const json_t *v, const char *name)
 {
-	json_auto_t *v = NULL;
-	const json_t *h;
-	const char *by;
-	int r = fleet_ask(o, "hosts", &v);
+	return json_is_true(json_object_get(host_find(v, name), "present"));
+}
 
-	if (r)
-		return r;
-	h = host_find(v, host);
-	by = h ? json_text(h, "adopted_by") : "";
-	if (h && !json_is_true(json_object_get(h, "present")) && (!by[0] || strcmp(by, own) == 0))
+/* Would it let this host adopt that one? Returns 0 or an exit status. v: its hosts. */
+static int host_check(const struct options *o, const json_t *v, const char *host, const char *own)
+{
+	const json_t *h = host_find(v, host);
+	const char *by = h ? json_text(h, "adopted_by") : "";
+
+	if (!h || is_present(v, host) || (by[0] && strcmp(by, own) != 0)) {
+		complain(host, "%s",
+			 !h      ? "there is no such host in the fleet"
+			 : by[0] ? "another host has adopted it: see reclaimctl fleet hosts"
+				 : "this host is there: only one that is gone can be adopted");
+		return EXIT_FAILED;
+	}
+	/* Else its reclaimd would not hear of it; or the database is that of another fleet. */
+	if (o->dry_run || is_present(v, own))
 		return 0;
-	complain(host, "%s",
-		 !h      ? "there is no such host in the fleet"
-		 : by[0] ? "another host has adopted it: see reclaimctl fleet hosts"
-			 : "this host is there: only one that is gone can be adopted");
+	complain(own, "this host is not connected to that database: see reclaimctl status");
 	return EXIT_FAILED;
+}
+
+static const json_t *mount_find(const json_t *v, const char *filesystem, const char *host)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(v, "filesystems"), i, f)
+	{
+		if (strcmp(json_text(f, "name"), filesystem) == 0 &&
+		    strcmp(json_text(f, "host"), host) == 0)
+			return f;
+	}
+	return NULL;
+}
+
+/* What that host has shared and this one does not, where something of it may be left. */
+static void unshared_add(json_t *items, const json_t *v, const char *host, const char *own)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(v, "filesystems"), i, f)
+	{
+		const char *name = json_text(f, "name");
+		char *why = NULL;
+
+		if (strcmp(json_text(f, "host"), host) != 0 || mount_find(v, name, own))
+			continue;
+		if (asprintf(&why,
+			     "%s had the filesystem %s there, which this host does not share: "
+			     "nothing on it was looked at",
+			     host, name) < 0)
+			why = NULL;
+		(void)json_array_append_new(
+			items, json_pack("{sOsnsisssnss*}", "path", json_object_get(f, "path"),
+					 "uid", "names", 0, "outcome", "kept", "job", "why", why));
+		free(why);
+	}
 }
 
 static int host_adopt(const struct options *o, const char *host, const char *own)
@@ -103,7 +146,7 @@ static int items_read(sd_bus_message *m, json_t *items)
 }
 
 /* Returns 0 or an exit status. */
-static int daemon_call(const struct options *o, const char *host, json_t *items)
+static int daemon_call(const struct options *o, const char *host, bool dry_run, json_t *items)
 {
 	_cleanup_client_ struct client *c = NULL;
 	_cleanup_message_ sd_bus_message *reply = NULL;
@@ -115,7 +158,7 @@ static int daemon_call(const struct options *o, const char *host, json_t *items)
 	m = client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "AdoptHost");
 	if (!m)
 		return EXIT_FAILED;
-	r = sd_bus_message_append(m, "sa{sv}", host, 1, "dry-run", "b", (int)o->dry_run);
+	r = sd_bus_message_append(m, "sa{sv}", host, 1, "dry-run", "b", (int)dry_run);
 	if (r < 0) {
 		sd_bus_message_unref(m);
 		return client_broken(r);
@@ -155,6 +198,8 @@ static void item_print(const json_t *item)
 	(void)counted_format(names, sizeof(names), json_number(item, "names"), "name", "names");
 	if (is_kept(item))
 		(void)fprintf(out, "kept: %s: %s", path, json_text(item, "why"));
+	else if (*json_text(item, "why"))
+		(void)fprintf(out, "%s: %s", path, json_text(item, "why"));
 	else if (json_number(item, "job") > 0)
 		(void)fprintf(out, "Job %" PRIu64 ": deletes %s, %s of uid %" PRIu64,
 			      json_number(item, "job"), path, names, uid);
@@ -177,6 +222,25 @@ static void items_print(const json_t *items, const char *host)
 			"or delete it by hand\n");
 }
 
+/* The database last: afterwards that host cannot join any more. */
+static int adopt(const struct options *o, const char *host, const char *own, json_t *items)
+{
+	json_auto_t *v = NULL, *seen = json_array();
+	int r = fleet_ask(o, "hosts", &v);
+
+	if (r == 0)
+		r = host_check(o, v, host, own);
+	if (r == 0)
+		r = daemon_call(o, host, /* dry_run= */ true, o->dry_run ? items : seen);
+	if (r == 0 && !o->dry_run)
+		r = host_adopt(o, host, own);
+	if (r == 0 && !o->dry_run)
+		r = daemon_call(o, host, /* dry_run= */ false, items);
+	if (r == 0)
+		unshared_add(items, v, host, own);
+	return r;
+}
+
 int fleet_adopt_host(const struct options *o, const char *host)
 {
 	char own[FLEET_NAME_SIZE];
@@ -195,12 +259,10 @@ int fleet_adopt_host(const struct options *o, const char *host)
 		complain(host, "is this host itself: it ends its own jobs");
 		r = EXIT_FAILED;
 	}
-	if (r == 0)
-		r = o->dry_run ? host_check(o, host, own) : host_adopt(o, host, own);
 	if (r)
 		return r;
 	items = json_array();
-	r = daemon_call(o, host, items);
+	r = adopt(o, host, own, items);
 	kept = kept_count(items) > 0;
 	if (r == 0 && o->json == JSON_OFF && !o->quiet)
 		items_print(items, host);

@@ -585,13 +585,18 @@ BEGIN
 		RAISE EXCEPTION 'host "%" is there: only one that is gone can be adopted', a_host
 			USING ERRCODE = 'RC001';
 	END IF;
+	-- What has begun there goes on there.
+	IF h.adopted_by <> a_by THEN
+		RAISE EXCEPTION 'host "%" was adopted by "%", which ends its jobs', a_host, h.adopted_by
+			USING ERRCODE = 'RC001';
+	END IF;
 	IF a_by = a_host OR NOT EXISTS (SELECT FROM hosts o WHERE o.name = a_by AND o.adopted_by IS NULL) THEN
 		RAISE EXCEPTION 'there is no host "%" that could adopt it', a_by USING ERRCODE = 'RC001';
 	END IF;
 	PERFORM release(a_host);
 	PERFORM pg_notify('reclaimd', format('revoke %s %s', a_host, j.job)) FROM jobs j WHERE j.owner = a_host;
 	DELETE FROM jobs j WHERE j.owner = a_host;
-	DELETE FROM mounts m WHERE m.host = a_host;
+	-- What it had mounted stays: it may have left something on what the other one does not share.
 	UPDATE hosts o SET adopted_by = a_by WHERE o.name = a_host OR o.adopted_by = a_host;
 	PERFORM pg_notify('reclaimd', format('adopted %s %s', a_host, a_by));
 END
