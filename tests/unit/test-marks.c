@@ -430,6 +430,46 @@ START_TEST(an_empty_part_is_removed)
 }
 END_TEST
 
+/* What is in staging is submitted from the one area that is adopted, and from no other place. */
+START_TEST(only_that_area_is_adopted)
+{
+	static const char *const made[] = { PART "/0",
+					    PART "/1000",
+					    PART "/marks",
+					    PART "/uuid",
+					    PART "/0/uuid",
+					    PART "/0/uuid/uuid",
+					    PART "/1000/uuid",
+					    PART "/marks/uuid",
+					    ".reclaim/@rack8",
+					    ".reclaim/@rack8/0",
+					    ".reclaim/@rack8/0/uuid",
+					    ".reclaim/0",
+					    ".reclaim/0/uuid",
+					    ".reclaim/uuid" };
+	static const char *const refused[] = { PART,           PART "/1000",        PART "/marks",
+					       PART "/0/uuid", ".reclaim/@rack8/0", ".reclaim/0",
+					       ".reclaim" };
+	char dir_name[PATH_MAX];
+
+	begin();
+	for (size_t i = 0; i < ELEMENTSOF(made); i++)
+		dir(made[i], 0700);
+	f.adopts = "rack7";
+	ck_assert_int_eq(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
+	for (size_t i = 0; i < ELEMENTSOF(refused); i++) {
+		(void)snprintf(dir_name, sizeof(dir_name), "mount/%s", refused[i]);
+		ck_assert_int_lt(fixture_look_names(&f, dir_name, "uuid", false), 0);
+		ck_assert_ptr_nonnull(strstr(f.seen.text, "belongs to reclaimd itself"));
+	}
+	f.adopts = "rack8";
+	ck_assert_int_lt(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
+	f.adopts = NULL;
+	ck_assert_int_lt(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
+	end();
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_mark_is_not_written)
 {
 	static const char *const spaces[] = { "", "a b", "a/b", "a\nb", "\xc3\xa4" };
@@ -621,6 +661,7 @@ int main(void)
 				       a_mark_is_adopted,
 				       what_is_no_mark_is_not_adopted,
 				       an_empty_part_is_removed,
+				       only_that_area_is_adopted,
 				       what_cannot_be_a_mark_is_not_written,
 				       only_roots_own_is_believed,
 				       what_says_something_else_is_none,
