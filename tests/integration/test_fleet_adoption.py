@@ -75,10 +75,10 @@ class Case(daemon_fixture.Case):
             self.assertEqual(status, 0, self.b.said())
         self.canary.check()
 
-    def joins(self, daemon, host, env=None, said=None):
+    def joins(self, daemon, host, env=None, said=None, more=""):
         if daemon.process and daemon.process.poll() is None:
             daemon.stop()
-        daemon.configure('fleet:\n  database: "%s"\n  name: %s\n  filesystems: {"%s": shared}\n'
+        daemon.configure(more + 'fleet:\n  database: "%s"\n  name: %s\n  filesystems: {"%s": shared}\n'
                          % (self.server.string(self.database), host, self.root))
         joined = "This host is %s in the fleet" % host
         n = daemon.said().count(joined) if os.path.exists(daemon.log) else 0
@@ -176,7 +176,7 @@ class Gone(Case):
         self.b.client().call("ResumeAll")
         self.until(lambda: not os.path.isdir(self.part("b", "0")) or os.listdir(self.part("b", "0")) == [], self.b.said)
         self.held_stays()
-        self.assertEqual(self.marks(), [])
+        self.until(lambda: self.marks() == [], self.b.said)
         self.assertEqual([n for n in listing(self.data) if not n.startswith("canary")], [])
 
     def test_what_was_on_its_way_is_ended(self):
@@ -230,22 +230,166 @@ class Gone(Case):
         n = self.adopt(status=3)[os.path.join("0", self.uuids[0])]["job"]
         with self.assertRaises(dbuswire.Error) as e:
             self.a.answer(self.cancel())
-        self.assertIn("could not be put back", e.exception.text)
+        self.assertIn("could not be put back: another host of the fleet has adopted it", e.exception.text)
         self.assertEqual(self.a.job(self.running)["state"], "paused")
         self.assertNotIn("tree", listing(self.data))
+        # Nor can it go on with it.
+        self.a.call("Resume", "at", [self.running])
+        self.is_adopted_says(self.a)
         self.all_is_ended()
         self.assertEqual(self.b.client().wait(n), "done")
+
+    def is_adopted_says(self, a, what="ends it"):
+        """Host a, of its job, which it has ended."""
+        self.assertIn(a.wait(self.running), ("failed", "partial"), self.daemon.said())
+        self.assertIn("another host of the fleet: b has adopted it, and " + what, a.get(self.running, "Message"))
+
+    def adopts(self):
+        """As long as it takes."""
+        p = subprocess.Popen([scratch.binary, "fleet", "adopt", "a",
+                              "--configuration-directory=" + os.path.join(self.b.dir, "conf")],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             env=dict(os.environ, LC_ALL="C",
+                                      RECLAIMD_RUNTIME_DIRECTORY=os.path.dirname(self.b.socket)))
+        self.addCleanup(lambda: p.stdout.closed or p.communicate())
+        self.addCleanup(p.kill)
+        return p
+
+    def test_withdrawn_at_that_moment(self):
+        """After the mark was read, and before it is taken."""
+        self.joins(self.b, "b", {"RECLAIM_GATE": "adopt:%d" % self.running})
+        self.cut_off()
+        adopting = self.adopts()
+        worker = self.b.stopped_worker()
+        serial = self.cancel()
+        self.until(lambda: os.path.isdir(os.path.join(self.mark, "mark=0")))
+        os.kill(worker, signal.SIGCONT)
+        self.assertIn("its mark was withdrawn a moment ago", adopting.communicate()[0])
+        self.assertEqual(adopting.returncode, 3)
+        self.a.answer(serial)
+        self.assertIn("tree/x", listing(self.data))
+        self.held_stays()
+        self.assertEqual(self.b.client().jobs(), [])
+
+    def test_swapped_before_it_is_submitted(self):
+        """What is in its place when its mark has been taken is another directory."""
+        b = self.joins(self.b, "b", {"RECLAIM_GATE": "adopted:%d" % self.running})
+        b.call("ResumeAll")
+        self.dies()
+        adopting = self.adopts()
+        worker = self.b.stopped_worker()
+        at = self.part("a", "0", self.uuids[0])
+        os.rename(at, self.path("away"))
+        os.mkdir(at, 0o700)
+        build(at, "1/precious")
+        before = [fingerprint(os.fsencode(path)) for path in (at, self.path("away"))]
+        os.kill(worker, signal.SIGCONT)
+        said = adopting.communicate()[0]
+        self.assertEqual(adopting.returncode, 3, said)
+        self.assertIn("kept: " + at, said)
+        self.assertEqual(b.jobs(finished=True), [])
+        self.assertEqual([fingerprint(os.fsencode(path)) for path in (at, self.path("away"))], before)
+
+    def test_owner_ends_while_it_is_adopted(self):
+        """With what cannot be deleted: its run ends, and the mark stays, which is the other host's."""
+        self.joins(self.b, "b", {"RECLAIM_GATE": "stage:" + self.uuids[0]})
+        self.cut_off()
+        adopting = self.adopts()
+        worker = self.b.stopped_worker()
+        two = self.part("a", "0", self.uuids[0], "1", "two")
+        command("mount", "--bind", two, two)
+        try:
+            os.kill(self.worker, signal.SIGCONT)
+            self.assertEqual(self.a.wait(self.running), "partial")
+        finally:
+            fixture.unmount(two)
+        self.assertIn("cannot go back: another host of the fleet has adopted it", self.a.get(self.running, "Message"))
+        self.daemon.stop()
+        self.assertIn("adopted=b", os.listdir(self.mark))
+        os.kill(worker, signal.SIGCONT)
+        adopting.communicate()
+        self.assertEqual(adopting.returncode, 3)
+        self.all_is_ended()
+
+    def test_what_cannot_be_moved_is_kept(self):
+        """Nothing is deleted in the area of a host that may come back."""
+        b = self.joins(self.b, "b", more="staging: off\n")
+        b.call("ResumeAll")
+        self.dies()
+        path = os.path.join("0", self.uuids[0])
+        before = fingerprint(os.fsencode(self.part("a", path)))
+        for _ in range(2):
+            found = self.adopt(status=3)
+            self.assertEqual(found[path]["outcome"], "kept")
+            self.assertIn("could not be moved", found[path]["why"])
+        self.assertEqual(self.b.client().jobs(finished=True), [])
+        self.assertEqual(fingerprint(os.fsencode(self.part("a", path))), before)
+        self.is_adopted_says(self.joins(self.daemon, "a", said='host "a" was adopted by "b"'))
+        self.assertEqual(fingerprint(os.fsencode(self.part("a", path))), before)
+        self.daemon.stop()
+        self.joins(self.b, "b")
+        self.all_is_ended()
+
+    def test_fault_01_workers_die_before_it_is_moved(self):
+        """Each job fails, and has deleted nothing; another one is begun three times, and when that is asked for."""
+        b = self.joins(self.b, "b", {"RECLAIM_GATE": "stage:" + self.uuids[0]})
+        b.call("ResumeAll")
+        self.dies()
+        at = self.part("a", "0", self.uuids[0])
+        before = fingerprint(os.fsencode(at))
+        adopting = self.adopts()
+        for n in range(1, 4):
+            os.kill(self.b.stopped_worker(), signal.SIGKILL)
+            self.until(lambda: [j["state"] for j in b.jobs(finished=True)] == n * ["failed"], self.b.said)
+            self.assertEqual(fingerprint(os.fsencode(at)), before)
+            self.assertIn("adopted=b", os.listdir(self.mark))
+        self.b.wait_said("is not tried again by itself")
+        adopting.communicate()
+        self.adopts()
+        os.kill(self.b.stopped_worker(), signal.SIGCONT)
+        self.all_is_ended()
+
+    def test_fault_03_moved_by_the_record_alone(self):
+        """A rename that a power cut has undone: nothing is deleted where it is again."""
+        self.dies()
+        n = self.adopt(status=3)[os.path.join("0", self.uuids[0])]["job"]
+        b = self.b.client()
+        os.rename(os.path.join(os.fsdecode(b.get(n, "Staging")), "1"), self.part("a", "0", self.uuids[0]))
+        before = fingerprint(os.fsencode(self.part("a", "0", self.uuids[0])))
+        gate = self.joins(self.b, "b", {"RECLAIM_GATE": "adopt:%d" % self.running})
+        gate.call("ResumeAll")
+        self.assertEqual(gate.wait(n), "failed")
+        self.assertEqual(fingerprint(os.fsencode(self.part("a", "0", self.uuids[0]))), before)
+        self.assertIn("adopted=b", os.listdir(self.mark))
+        self.kill(self.b)
+        self.joins(self.b, "b")
+        self.all_is_ended()
+
+    def test_cancelled_when_it_has_begun(self):
+        """It goes back nowhere: it can be restored elsewhere."""
+        b = self.joins(self.b, "b", {"RECLAIM_GATE": "unlink:y"})
+        self.dies()
+        n = self.adopt(status=3)[os.path.join("0", self.uuids[0])]["job"]
+        b.call("ResumeAll")
+        worker = self.b.stopped_worker()
+        serial = b.send("Cancel", "at", [n])
+        b.jobs()
+        os.kill(worker, signal.SIGKILL)
+        with self.assertRaises(dbuswire.Error) as e:
+            b.answer(serial)
+        self.assertIn("it was adopted from a", e.exception.text)
+        self.assertEqual(b.job(n)["state"], "paused")
+        command(scratch.binary, "restore", "--to=" + self.path("tree2"), str(n),
+                env=dict(os.environ, RECLAIMD_RUNTIME_DIRECTORY=os.path.dirname(self.b.socket)))
+        self.assertIn("tree2/1/one/y", listing(self.data))
+        self.assertEqual(b.wait(n), "restored")
+        self.held_stays()
 
     def b_is_killed_at(self, gate, joins=True):
         """In the midst of the adoption; and started again."""
         self.joins(self.b, "b", {"RECLAIM_GATE": gate})
         self.dies()
-        adopting = subprocess.Popen([scratch.binary, "fleet", "adopt", "a", "--configuration-directory="
-                                     + os.path.join(self.b.dir, "conf")], stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL,
-                                    env=dict(os.environ, RECLAIMD_RUNTIME_DIRECTORY=os.path.dirname(self.b.socket)))
-        self.addCleanup(adopting.wait)
-        self.addCleanup(adopting.kill)
+        self.adopts()
         self.b.stopped_worker()
         self.kill(self.b)
         self.held_stays_beside_the_other()
@@ -269,15 +413,14 @@ class Gone(Case):
         self.goes_on("adopted:%d" % self.running)
 
     def test_fault_01_02_killed_before_it_is_moved(self):
-        """The job is on record, and its directory where it was: its owner, which comes back, puts nothing back."""
-        b = self.b_is_killed_at("stage:" + self.uuids[0])
-        self.a = self.joins(self.daemon, "a", {"RECLAIM_GATE": "unlink:x"}, 'host "a" was adopted by "b"')
-        self.worker = self.daemon.stopped_worker()
-        with self.assertRaises(dbuswire.Error) as e:
-            self.a.answer(self.cancel())
-        self.assertIn("could not be put back", e.exception.text)
-        self.assertEqual(self.a.job(self.running)["state"], "paused")
+        """The job is on record, and its directory where it was: its owner, which comes back, has none of it."""
+        self.b_is_killed_at("stage:" + self.uuids[0], joins=False)
+        at = self.part("a", "0", self.uuids[0])
+        before = fingerprint(os.fsencode(at))
+        self.is_adopted_says(self.joins(self.daemon, "a", said='host "a" was adopted by "b"'))
+        self.assertEqual(fingerprint(os.fsencode(at)), before)
         self.assertNotIn("tree", listing(self.data))
+        b = self.joins(self.b, "b")
         b.call("ResumeAll")
         self.until(lambda: not os.path.lexists(self.part("a", "0", self.uuids[0])), self.b.said)
         self.until(lambda: self.marks() == [], self.b.said)
@@ -303,6 +446,9 @@ class Gone(Case):
             self.assertIn("was cancelled", found[os.path.join("0", self.uuids[0])]["why"])
             self.assertEqual(fingerprint(os.fsencode(at)), before)
             self.assertIn("left=b", os.listdir(self.mark))
+        self.is_adopted_says(self.joins(self.daemon, "a", said='host "a" was adopted by "b"'),
+                             "it was cancelled there")
+        self.assertEqual(fingerprint(os.fsencode(at)), before)
 
     def test_cancelled_after_it_was_adopted(self):
         """It does not go back to where its owner, which comes back, would delete it."""
@@ -318,8 +464,7 @@ class Gone(Case):
         at = os.fsdecode(b.get(n, "Staging"))
         before = fingerprint(os.fsencode(at))
         self.assertIn("1/1/x", listing(at))
-        a = self.joins(self.daemon, "a", said='host "a" was adopted by "b"')
-        self.assertEqual(a.wait(self.running), "done")
+        self.is_adopted_says(self.joins(self.daemon, "a", said='host "a" was adopted by "b"'))
         self.assertEqual(fingerprint(os.fsencode(at)), before)
         self.adopt(status=3)
         self.assertEqual(fingerprint(os.fsencode(at)), before)

@@ -376,6 +376,7 @@ static bool judge(struct adoption *a)
 		return false;
 	}
 	if (!a->request.done && adoption_is_given_up(a, d->name)) {
+		debug_log("fleet: %s of %s is not tried again by itself", d->name, a->host);
 		keep_dir(a, d,
 			 "jobs that were to end it have failed: it is tried again when that "
 			 "is asked for");
