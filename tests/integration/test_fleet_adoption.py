@@ -2,22 +2,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A host of a fleet is gone for good, and another one ends what it has left: what was to be deleted anyway, as
 marks of root's say, and nothing else. A daemon stands for a host; the database is a real one."""
+import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
-import unittest
 
 import daemon_fixture
 import dbuswire
 import fixture
-import postgres
 from contents import fingerprint
 from fixture import USER, build, command, listing, scratch, write
+from fleet_wire import PROGRAM, server_of
 
 HOUR = 3600 * 1000 * 1000
-PROGRAM = os.path.join(os.path.dirname(os.environ.get("RECLAIMCTL", "")), "reclaim-fleet")
 NAME = "0123456789abcdef0123456789abcd%02x"
 
 
@@ -42,12 +40,7 @@ class Case(daemon_fixture.Case):
 
     @classmethod
     def setUpClass(cls):
-        if not os.path.exists(PROGRAM):
-            raise unittest.SkipTest("reclaim-fleet is not built")
-        scratch.open()
-        if not Case.server:
-            Case.server = postgres.Server(scratch.dir)
-            Case.server.start()
+        server_of(Case)
 
     def setUp(self):
         super().setUp()
@@ -112,13 +105,15 @@ class Case(daemon_fixture.Case):
         return {os.path.relpath(found["path"], self.part(host)): found for found in json.loads(r.stdout)}
 
     def kill(self, daemon):
-        workers = daemon.workers()
+        # reclaim-fleet among them, which would take leave of the database if it saw the daemon end.
+        children = daemon.workers()
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         daemon.kill()
-        for pid in workers:
-            try:
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         for c in daemon.clients:
             c.close()
         daemon.clients = []
