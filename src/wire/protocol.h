@@ -225,9 +225,9 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(OPT_FD, dir)
 /* What a mark says of a job (worker/marks.c): on whose authority it is, and which its directory in
  * staging is and how that is called, with an fsid of 0. by: the host that has adopted it, which is
- * told with the error -EALREADY, too; NULL: none that there can be. left: it has left it. space: of
- * which uid space the numbers are; that and dir_name: printable ASCII without blanks and slashes, 1
- * to 200. groups: gid_t, PROTOCOL_MARK_GROUPS at most. */
+ * told with the error -EALREADY, too, and so is dir_name, or ""; NULL: none that there can be.
+ * left: it has left it. space: of which uid space the numbers are; that and dir_name: printable
+ * ASCII without blanks and slashes, 1 to 200. groups: gid_t, PROTOCOL_MARK_GROUPS at most. */
 #define FIELDS_mark_message(F)                                                                     \
 	F(ERROR, error)                                                                            \
 	F(OPT_NAME, by)                                                                            \

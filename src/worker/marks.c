@@ -255,8 +255,7 @@ static int remove_named(int marks, const char *name, const char *by)
 
 	if (fd == -ENOENT)
 		return 0;
-	if (r >= 0 && adopter_find(&names, &adopter) >= 0 &&
-	    (!by || strcmp(by, adopter.host) != 0))
+	if (r >= 0 && adopter_find(&names, &adopter) >= 0 && (!by || strcmp(by, adopter.host) != 0))
 		return -EALREADY;
 	/* First what another host may rename at this moment. */
 	if (r >= 0 && has(&names, MARK_GOOD) && unlinkat(fd, MARK_GOOD, AT_REMOVEDIR) < 0)
@@ -398,7 +397,8 @@ static int withdraw_named(const struct mark_place *place)
 	if (renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0) {
 		if (errno != ENOENT)
 			return -errno;
-		/* It is withdrawn, or what is left of one; or another host has it, which goes on. */
+		/* It is withdrawn, or what is left of one; or another host has it, which goes on.
+		 */
 		r = names_read(fd, &names);
 		if (r < 0 || is_adopted(&names))
 			return r < 0 ? r : -EALREADY;
@@ -418,6 +418,7 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	uint64_t mnt_id;
 	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id), fd = -1;
 	struct names names;
+	ssize_t at;
 	int r;
 
 	if (marks < 0)
@@ -426,11 +427,16 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	if (fd < 0)
 		return fd;
 	r = names_read(fd, &names);
-	if (r >= 0 && adopter_find(&names, &ret->adopter) >= 0)
+	if (r < 0)
+		return r;
+	at = adopter_find(&names, &ret->adopter);
+	if (at >= 0) {
+		(void)snprintf(names.v[at], sizeof(names.v[at]), MARK_GOOD);
+		if (mark_parse(&names, ret) < 0)
+			ret->dir_name[0] = '\0';
 		return -EALREADY;
-	if (r >= 0 && has(&names, MARK_WITHDRAWN))
-		return -ENOENT;
-	return r < 0 ? r : mark_parse(&names, ret);
+	}
+	return has(&names, MARK_WITHDRAWN) ? -ENOENT : mark_parse(&names, ret);
 }
 
 static int mark_tell(struct serving *s, int error, const struct mark *mark)
@@ -440,7 +446,7 @@ static int mark_tell(struct serving *s, int error, const struct mark *mark)
 				  .by = by,
 				  .left = mark->adopter.left,
 				  .space = "",
-				  .dir_name = "" };
+				  .dir_name = error == -EALREADY ? mark->dir_name : "" };
 
 	if (m.error == 0)
 		m = (struct mark_message){
@@ -490,8 +496,8 @@ static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
 	if (has(&names, MARK_WITHDRAWN))
 		return -ENOENT;
 	at = adopter_find(&names, &ret->adopter);
-	if (at >= 0 && (strcmp(ret->adopter.host, m->by) != 0 ||
-			(ret->adopter.left && !m->look && !m->leave)))
+	if (at >= 0 &&
+	    (strcmp(ret->adopter.host, m->by) != 0 || (ret->adopter.left && !m->look && !m->leave)))
 		return -EALREADY;
 	if (at >= 0)
 		(void)snprintf(names.v[at], sizeof(names.v[at]), MARK_GOOD);
@@ -506,6 +512,9 @@ static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
 		r = renameat(fd, MARK_GOOD, fd, adopted) < 0 ? -errno : 0;
 	else if (m->leave && !ret->adopter.left)
 		r = renameat(fd, adopted, fd, left) < 0 ? -errno : 0;
+	/* Or another host has been quicker. */
+	if (r == -ENOENT && names_read(fd, &names) >= 0 && is_adopted(&names))
+		r = -EALREADY;
 	/* It is on record somewhere else afterwards whose the job is. */
 	if (r >= 0 && fsync(fd) < 0)
 		r = -errno;

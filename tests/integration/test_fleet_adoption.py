@@ -527,6 +527,32 @@ class ByHand(Case):
         return mark
 
 
+class Numbers(ByHand):
+    def test_mark_of_another_job_of_that_number(self):
+        """As there may be when a host has lost its job store: it says nothing of the new one."""
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        gate = {"RECLAIM_GATE": "unlink:x"}
+        a = self.joins(self.daemon, "a", gate)
+        os.mkdir(self.path("other"))
+        build(self.data, "tree/x")
+        n = a.submit(self.path("tree"))
+        self.daemon.stopped_worker()
+        self.left("a", self.path("other"), str(n), mark="adopted=b", name=NAME % 9)
+        self.kill(self.daemon)
+        a = self.joins(self.daemon, "a", gate)
+        worker = self.daemon.stopped_worker()
+        serial = a.send("PauseAll", "")
+        a.jobs()
+        os.kill(worker, signal.SIGKILL)
+        a.answer(serial)
+        self.kill(self.daemon)
+        a = self.joins(self.daemon, "a")
+        a.call("Cancel", "at", [n])
+        self.assertIn("tree/x", listing(self.data))
+        self.assertEqual(os.listdir(self.part("a", "marks", str(n), "adopted=b")), [])
+
+
 class Rights(ByHand):
     def test_by_root_and_of_a_host_that_is_gone(self):
         self.joins(self.b, "b")

@@ -92,10 +92,10 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 		return;
 	seen = *mark;
 	(void)snprintf(seen_by, sizeof(seen_by), "%s", mark->by ? mark->by : "");
+	(void)snprintf(seen_name, sizeof(seen_name), "%s", mark->dir_name);
 	if (r < 0)
 		return;
 	(void)snprintf(seen_space, sizeof(seen_space), "%s", mark->space);
-	(void)snprintf(seen_name, sizeof(seen_name), "%s", mark->dir_name);
 	memcpy(seen_groups, mark->groups.data, mark->groups.len);
 }
 
@@ -285,8 +285,10 @@ START_TEST(a_mark_is_adopted)
 		ck_assert_str_eq(seen_space, m.space);
 		ck_assert(lasting_equal(&seen.dir, &m.dir));
 		/* No other host helps with it, or adopts it, too; nor has its owner it any more. */
+		seen_name[0] = '\0';
 		ck_assert_int_eq(read_whole(), -EALREADY);
 		ck_assert_str_eq(seen_by, "rack1");
+		ck_assert_str_eq(seen_name, m.dir_name);
 		ck_assert_int_eq(adopt_by("rack2", LOOK), -EALREADY);
 		ck_assert_int_eq(adopt_by("rack2", TAKE), -EALREADY);
 		ck_assert_int_eq(write_whole(), -EALREADY);

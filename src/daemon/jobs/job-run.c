@@ -1226,6 +1226,10 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 {
 	struct job_run *run = userdata;
 
+	if (r == -EALREADY && withdrawal_is_of_other(run->job, mark)) {
+		run->job->shared = false;
+		r = -ENOENT;
+	}
 	if (r == -EALREADY)
 		end_adopted(run, mark);
 	else if (run->stopped)

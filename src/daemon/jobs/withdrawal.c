@@ -94,6 +94,11 @@ int withdrawal_read_mark(const struct job *j,
 	return r < 0 ? r : worker_read_mark(root, &place, read, userdata);
 }
 
+bool withdrawal_is_of_other(const struct job *j, const struct mark_message *mark)
+{
+	return mark && *mark->dir_name && strcmp(mark->dir_name, j->uuid_text) != 0;
+}
+
 static void removal_free(struct mark_removal *m)
 {
 	LIST_REMOVE(m, link);
@@ -247,6 +252,22 @@ static void say_waits(struct withdrawal *w)
 
 static void fail(struct withdrawal *w, int r);
 
+static void on_adopter(int r, const struct mark_message *mark, void *userdata)
+{
+	struct withdrawal *w = userdata;
+	struct job *j = w->j;
+
+	w->asked = false;
+	if (!j) {
+		free(w);
+	} else if (r == -EALREADY && withdrawal_is_of_other(j, mark)) {
+		j->shared = false;
+		end(w, 0);
+	} else {
+		fail(w, -EALREADY);
+	}
+}
+
 static void on_withdrawn(int r, void *userdata)
 {
 	struct withdrawal *w = userdata;
@@ -255,6 +276,10 @@ static void on_withdrawn(int r, void *userdata)
 	w->asked = false;
 	if (!j) {
 		free(w);
+		return;
+	}
+	if (r == -EALREADY && withdrawal_read_mark(j, on_adopter, w) >= 0) {
+		w->asked = true;
 		return;
 	}
 	/* There was none when this process began: no host has any of it. One that was there since,

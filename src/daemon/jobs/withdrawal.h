@@ -30,6 +30,9 @@ int withdrawal_read_mark(const struct job *j,
 			 void (*read)(int r, const struct mark_message *mark, void *userdata),
 			 void *userdata);
 
+/* Is that what is said of another job, which had the same number in a job store that is gone? */
+bool withdrawal_is_of_other(const struct job *j, const struct mark_message *mark);
+
 /* The job has ended: its mark is removed. */
 void withdrawal_finish(struct job *j);
 

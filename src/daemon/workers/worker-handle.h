@@ -199,7 +199,7 @@ int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m
  * of it (r 0; -ENOENT: there was nothing); or removes it, where nothing to remove is no error. What
  * mark has is valid in the call; its directory has an fsid of 0.
  * All say -EALREADY if another host has adopted the job, or had and has left it. Of what was read
- * mark->by is that host then, if it can be told, and the rest is not valid. */
+ * mark->by is that host then, if it can be told, and dir_name is valid or ""; the rest is not. */
 int worker_write_mark(struct worker *w, const struct write_mark_message *m,
 		      void (*written)(int r, void *userdata), void *userdata);
 int worker_read_mark(struct worker *w, const struct mark_place *m,

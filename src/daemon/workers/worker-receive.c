@@ -192,6 +192,8 @@ static int take_mark(struct worker *w, struct request *rq, union protocol_record
 
 	if (mark->by && !fleet_name_is_valid(mark->by))
 		return -EBADMSG;
+	if (*mark->dir_name && !is_component(mark->dir_name))
+		return -EBADMSG;
 	if (!mark->error &&
 	    (!*mark->space || !is_component(mark->dir_name) ||
 	     mark->groups.len % sizeof(gid_t) != 0 || n > PROTOCOL_MARK_GROUPS ||
