@@ -306,6 +306,22 @@ class Gone(Case):
         self.assertEqual(adopting.returncode, 3)
         self.all_is_ended()
 
+    def test_adopted_while_it_is_deleted(self):
+        """A host that is cut off, and goes on: what deletes in the job is stopped."""
+        self.joins(self.b, "b", more="staging: off\n")  # it stays where its owner would go on
+        self.cut_off()
+        at = self.part("a", "0", self.uuids[0])
+        self.assertIn("could not be moved", self.adopt(status=3)[os.path.join("0", self.uuids[0])]["why"])
+        before = fingerprint(os.fsencode(at))
+        self.daemon.wait_said("job %d: is stopped, as another host has adopted it" % self.running)
+        os.kill(self.worker, signal.SIGKILL)
+        self.is_adopted_says(self.a)
+        # That its worker died is no fault, as it was stopped before.
+        self.assertNotIn("was interrupted", self.daemon.said())
+        self.assertEqual(fingerprint(os.fsencode(at)), before)
+        self.joins(self.b, "b")
+        self.all_is_ended()
+
     def test_what_cannot_be_moved_is_kept(self):
         """Nothing is deleted in the area of a host that may come back."""
         b = self.joins(self.b, "b", more="staging: off\n")

@@ -28,6 +28,7 @@
 #include "undo-deadline.h"
 #include "withdrawal.h"
 #include "base/array.h"
+#include "base/debug.h"
 #include "base/fd.h"
 #include "base/units.h"
 #include "wire/protocol.h"
@@ -52,6 +53,18 @@ struct chunk_ahead {
 	int r;
 	bool came, wanted; /* wanted: the run waits for it */
 };
+
+/* A look at the mark of a job that is being deleted. */
+struct mark_look {
+	struct job_run *run; /* NULL: that has ended */
+};
+
+static void look_drop(struct job_run *run)
+{
+	if (run->look)
+		run->look->run = NULL;
+	run->look = NULL;
+}
 
 static void ahead_drop(struct job_run *run)
 {
@@ -105,6 +118,7 @@ static void release(struct job_run *run)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
 	ahead_drop(run);
+	look_drop(run);
 	fd_closep(&run->staged_fd);
 	if (jobs->sharing)
 		jobs->sharing->left(j, jobs->sharing->userdata);
@@ -1240,6 +1254,51 @@ static void on_mark(int r, const struct mark_message *mark, void *userdata)
 		load_next(run);
 }
 
+/* The next run looks whose it is before anything else, and ends it. */
+static void on_not_ours(struct job *j, void *userdata)
+{
+	(void)userdata;
+	if (job_state_finished(j->r.state))
+		return;
+	schedule_job(j);
+	job_save(j, NULL, NULL);
+}
+
+static void on_look(int r, const struct mark_message *mark, void *userdata)
+{
+	struct mark_look *look = userdata;
+	struct job_run *run = look->run;
+
+	free(look);
+	if (!run)
+		return;
+	run->look = NULL;
+	/* Where it cannot be looked at just now, it is looked at again in a moment. */
+	if (r != -EALREADY || withdrawal_is_of_other(run->job, mark) || run->stopped)
+		return;
+	debug_log("job %" PRIu64 ": is stopped, as another host has adopted it", run->job->r.id);
+	(void)run_stop(run->job, on_not_ours, NULL);
+}
+
+/* This host may have been cut off from the fleet, and given up by it, or have been suspended. It is
+ * the mark that says so, whatever is known here of the database. */
+static void look_again(struct job_run *run)
+{
+	struct job *j = run->job;
+	struct mark_look *look;
+
+	if (!j->shared || !j->deletes || run->look || run->stopped)
+		return;
+	look = malloc(sizeof(*look));
+	if (!look)
+		return;
+	*look = (struct mark_look){ run };
+	if (withdrawal_read_mark(j, on_look, look) < 0)
+		free(look);
+	else
+		run->look = look;
+}
+
 /* One that was shared may be another host's since. */
 static void look_whose(struct job_run *run)
 {
@@ -1330,6 +1389,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)usec;
 	if (run->job->deletes || run->frees_remainder)
 		job_progressed(run->job);
+	look_again(run);
 	return tell_later(run);
 }
 
