@@ -5,6 +5,7 @@ marks of root's say, and nothing else. A daemon stands for a host; the database 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -374,6 +375,42 @@ class Gone(Case):
         self.assertIn("adopted=b", os.listdir(self.mark))
         self.kill(self.b)
         self.joins(self.b, "b")
+        self.all_is_ended()
+
+    def adopted_and_not_begun(self):
+        """Host b has it in its staging area, and is stopped. The number of the job, and its directory."""
+        self.dies()
+        n = self.adopt(status=3)[os.path.join("0", self.uuids[0])]["job"]
+        at = os.fsdecode(self.b.client().get(n, "Staging"))
+        self.b.stop()
+        return n, at
+
+    def test_fault_01_deleted_and_not_on_record(self):
+        """Killed after all was deleted: it is in neither staging area, and so it is done."""
+        n, at = self.adopted_and_not_begun()
+        shutil.rmtree(os.path.join(at, "1"))
+        b = self.joins(self.b, "b")
+        b.call("ResumeAll")
+        self.assertEqual((b.wait(n), b.problems(n)), ("done", []))
+        self.all_is_ended()
+
+    def test_staging_area_that_is_not_as_it_should_be(self):
+        """For a while: what was adopted is waited for, as what any job has there."""
+        n, at = self.adopted_and_not_begun()
+        before = fingerprint(os.fsencode(at))
+        os.chmod(self.part("b", "0"), 0o755)
+        b = self.joins(self.b, "b")
+        b.call("ResumeAll")
+        self.until(lambda: "waits: the staging area on" in b.job(n)["message"], lambda: str(b.job(n)) + self.b.said())
+        self.assertEqual(fingerprint(os.fsencode(at)), before)
+        self.assertIn("adopted=b", os.listdir(self.mark))
+        os.chmod(self.part("b", "0"), 0o700)
+        os.mkdir(self.path("other"))
+        fixture.attach("tmpfs", self.path("other"), "size=4k")
+        self.addCleanup(fixture.unmount, self.path("other"))
+        self.assertEqual(b.wait(n), "done")
+        fixture.unmount(self.path("other"))
+        os.rmdir(self.path("other"))
         self.all_is_ended()
 
     def test_cancelled_when_it_has_begun(self):

@@ -1026,8 +1026,8 @@ static int begin_in_place(struct job_run *run)
 				       run);
 }
 
-/* What is not in this host's staging area, but may be in that of the host that had it, is not
- * deleted there: that host may come back, and put it back. It is adopted anew. */
+/* It is in the staging area of the host that had it, which may come back, and put it back: it is
+ * not deleted there. It is adopted anew. */
 static void keep_unmoved(struct job_run *run)
 {
 	_cleanup_free_ char *path = chunk_path(run->chunk, &run->chunk->entries[run->at], "");
@@ -1045,6 +1045,87 @@ static void keep_unmoved(struct job_run *run)
 	run_group_done(run);
 }
 
+/* It is in neither staging area. */
+static void find_gone(struct job_run *run)
+{
+	size_t n = run->end - run->at;
+
+	if (must_stay_on_record(run)) {
+		run->lost += n;
+	} else {
+		run->missing += n;
+		run->gone += n;
+		for (size_t i = run->at; i < run->end; i++)
+			(void)outcome_mark(run->outcome, run->chunk->entries[i].seq,
+					   run->chunk->entries[i].seq, ENTRY_GONE);
+	}
+	run_group_done(run);
+}
+
+/* Where neither staging area can be looked into, it is waited for. */
+static void find_unmoved(struct job_run *run, int error)
+{
+	if (error < 0 && retry_helps(error)) {
+		run_retry(run, error);
+	} else if (error < 0 && run->unmoved && run->absent < 0) {
+		run->lost += run->end - run->at;
+		run_group_done(run);
+	} else {
+		keep_unmoved(run);
+	}
+}
+
+static void on_unmoved(int r, int fd, void *userdata)
+{
+	_cleanup_close_ int own = fd;
+
+	/* Also if something else has its name. */
+	if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -ELOOP)
+		find_gone(userdata);
+	else
+		find_unmoved(userdata, r);
+}
+
+static void on_unmoved_dir(int r, int fd, void *userdata)
+{
+	_cleanup_close_ int own = fd;
+	struct job_run *run = userdata;
+	const struct chunk_entry *e = &run->chunk->entries[run->at];
+	struct worker *intake;
+
+	/* It stays as long as a job goes on: where it is not there, another filesystem may be. What
+	 * had been moved is waited for then, and what had not is adopted anew. */
+	if (r == -ENOENT && run->unmoved) {
+		find_gone(run);
+		return;
+	}
+	if (r >= 0)
+		r = staging_area_intake(run->job->area, run->job->submitter, &intake);
+	if (r >= 0)
+		r = worker_open_dir(intake, own, chunk_name(run->chunk, e), id_or_null(&e->id),
+				    on_unmoved, run);
+	if (r < 0)
+		find_unmoved(run, r);
+}
+
+/* Of a job that was adopted, what is not in this host's staging area: is it where it was? It is one
+ * directory. */
+static int look_unmoved(struct job_run *run)
+{
+	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
+	struct worker *intake;
+	int r;
+
+	if (!dir || run->end - run->at != 1) {
+		keep_unmoved(run);
+		return 0;
+	}
+	r = staging_area_intake(run->job->area, run->job->submitter, &intake);
+	return r < 0 ? r
+		     : worker_open_dir(intake, -1, dir->path, id_or_null(&dir->id), on_unmoved_dir,
+				       run);
+}
+
 static void run_group_begin(struct job_run *run)
 {
 	int r;
@@ -1052,14 +1133,12 @@ static void run_group_begin(struct job_run *run)
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
-	if (!is_staged(run) && job_adopted_from(&run->job->r)) {
-		keep_unmoved(run);
-		return;
-	}
 	if (!staging_area_is_mounted(run->job->area))
 		r = -ENODEV;
+	else if (is_staged(run))
+		r = begin_staged(run);
 	else
-		r = is_staged(run) ? begin_staged(run) : begin_in_place(run);
+		r = job_adopted_from(&run->job->r) ? look_unmoved(run) : begin_in_place(run);
 	if (r < 0)
 		run_retry(run, r);
 }
