@@ -207,6 +207,9 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 	}
 	if (is_withdrawn(j))
 		job_say(j, "%s", withdrawn_said);
+	else if (job_adopted_from(&j->r) && j->r.started_usec == 0 && back->back == 0)
+		job_say(j, "had not been moved: it is where %s had staged it",
+			job_adopted_from(&j->r));
 	else if (j->r.kind == JOB_TRIM || j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
 	else if (!remove_remainder_message(j))

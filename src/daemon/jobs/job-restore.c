@@ -36,7 +36,7 @@ struct job_restore {
 	struct chunk *chunk;
 	struct name_restore names[CHUNK];
 	struct outcome *outcome;
-	bool alone; /* no other host deletes in the job */
+	bool alone; /* no other host deletes in the job, or nothing goes back */
 	bool uses_area;
 	size_t asked, open; /* of the chunk: sent, and not answered */
 	uint64_t next;
@@ -89,6 +89,11 @@ static void fail(struct job_restore *b, int error)
 }
 
 /* The host that had it would delete in its staging area what came back to it. */
+static bool is_to_stay(const struct job_restore *b)
+{
+	return b->to.fd < 0 && job_adopted_from(&b->j->r);
+}
+
 static void fail_adopted(struct job_restore *b)
 {
 	b->result.error = -EREMOTE;
@@ -295,7 +300,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		fail(b, r);
 	else if (c->n == 0)
 		finish(b);
-	else if (b->to.fd < 0 && job_adopted_from(&b->j->r))
+	else if (is_to_stay(b))
 		fail_adopted(b);
 	else
 		area_open(b);
@@ -371,5 +376,9 @@ void restore_names(struct job *j, enum entry_state state, const struct restore_t
 	/* Both are one filesystem, unless the caller is wrong about it. */
 	b->filesystem = b->to.fd >= 0 ? filesystem_of_fd(j->jobs->context, b->to.fd)
 				      : staging_area_filesystem(j->area);
+	/* No other host is waited for then, but none begins any more. */
+	b->alone = is_to_stay(b);
+	if (b->alone)
+		withdrawal_begin(j);
 	load_next(b);
 }

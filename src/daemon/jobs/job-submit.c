@@ -164,9 +164,10 @@ static void take_back(struct submit *s, bool known)
 	s->error = -ECANCELED;
 	failure_set(&s->failure, ERROR_WRONG_STATE,
 		    "job %" PRIu64
-		    " was cancelled while its names were being moved out of the way: "
-		    "they are being put back",
-		    j->r.id);
+		    " was cancelled while its names were being moved out of the way: %s",
+		    j->r.id,
+		    job_adopted_from(&j->r) ? "what has been moved stays in its staging area"
+					    : "they are being put back");
 	if (!hand_to_stopper(j))
 		control_withdraw(j);
 	submit_end(s);

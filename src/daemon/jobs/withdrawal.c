@@ -327,6 +327,8 @@ static void fail(struct withdrawal *w, int r)
 {
 	debug_log("job %" PRIu64 ": its mark cannot be withdrawn: %s", w->j->r.id, strerror(-r));
 	w->fails = true;
+	if (!w->done && r == -EALREADY && job_say(w->j, "another host of the fleet has adopted it"))
+		job_tell(w->j);
 	if (w->done || r == -EALREADY ||
 	    timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
 		     boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
