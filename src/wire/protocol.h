@@ -168,8 +168,9 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(OPT_FD, to)                                                                              \
 	F(OPT_FD, view)
 #define FIELDS_remove_staging_message(F) F(NAME, job_dir) F(FD, staging)
-/* job_dir: NULL is `staging` itself. names_only: without identities, which take a look at each. */
-#define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(BOOL, names_only) F(FD, staging)
+/* job_dir: NULL is `staging` itself. names: 0: of each its identity, too, which takes a look at it;
+ * else so many names alone (-E2BIG: there are more). */
+#define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(NUMBER, names) F(FD, staging)
 /* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH, or a RUN with `owes`,
  * follows. owes: what was gone before in this directory is not. rmdir: names go only if they are
  * empty directories. gives: see above. unit: unless NULL, the names are in the directory of that

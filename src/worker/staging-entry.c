@@ -564,17 +564,20 @@ int staging_remove_host(struct serving *s)
 	return done_tell(s, host_remove(&s->m.remove_host_message));
 }
 
-static int listing_tell(struct serving *s, DIR *d, bool names_only)
+static int listing_tell(struct serving *s, DIR *d, uint64_t names)
 {
 	struct wire_out *o = answer_begin(s, ANSWER_LISTING);
 	struct lasting_identity id = { 0 };
 	struct dirent *e;
+	uint64_t n = 0;
 	int r = 0;
 
 	while (r >= 0 && (errno = 0, e = readdir(d))) {
 		if (!is_component(e->d_name) ||
-		    (!names_only && lasting_at(dirfd(d), e->d_name, &id) < 0))
+		    (names == 0 && lasting_at(dirfd(d), e->d_name, &id) < 0))
 			continue;
+		if (names > 0 && n++ == names)
+			return E2BIG;
 		protocol_put_item(o, &(struct listing_item){ e->d_name, id });
 		r = answer_flush(s, ANSWER_LISTING, 512);
 	}
@@ -611,7 +614,7 @@ int staging_list(struct serving *s)
 	if (!d)
 		return done_tell(s, -ENOMEM);
 	(void)fd_take(&fd);
-	r = listing_tell(s, d, m->names_only);
+	r = listing_tell(s, d, m->names);
 	(void)closedir(d);
 	/* A positive one is that of listing. */
 	return r < 0 ? r : done_tell(s, -r);

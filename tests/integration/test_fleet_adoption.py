@@ -13,7 +13,7 @@ import daemon_fixture
 import dbuswire
 import fixture
 from contents import fingerprint
-from fixture import USER, build, command, listing, scratch, write
+from fixture import USER, build, command, fill, listing, scratch, write
 from fleet_wire import PROGRAM, server_of
 
 HOUR = 3600 * 1000 * 1000
@@ -805,6 +805,37 @@ class Hostile(ByHand):
         good = self.job("gone", 0, 7)
         self.left("gone", good, "7")
         self.stays(*4 * ["no job has put there"], "no directory", "no mark", adopted=[os.path.basename(good)])
+
+    def test_more_names_than_are_told(self):
+        """That no mark names: they are not looked at, and others have their turn meanwhile."""
+        good = self.job("gone", 0, 1)
+        self.left("gone", good, "1")
+        fill(self.directory("@gone", str(USER), uid=USER), 600)
+        found = self.adopt(host="gone", status=3)
+        self.assertEqual(found.pop(os.path.join("0", NAME % 1))["outcome"], "adopted")
+        self.assertIn("344 more names are in it", found.pop(str(USER))["why"])
+        self.assertEqual((len(found), {f["outcome"] for f in found.values()}), (256, {"kept"}))
+        # Twice each time: when it was only looked at, too, and, when the job has ended, once more.
+        self.assertIn(self.b.said().count("256 names of gone in a row needed no look"), range(4, 7))
+
+    def test_user_whose_filesystem_does_not_answer(self):
+        """It is asked nothing."""
+        good = self.job("gone", 0, 3)
+        self.left("gone", good, "3")
+        area = self.directory("@gone", str(USER), uid=USER)
+        for k in (1, 2):
+            trigger = os.path.join(self.b.dir, "trigger-%d" % k)
+            at = self.mount_hangfs(os.path.join(area, NAME % k), "look", trigger)
+            if k == 1:
+                self.left("gone", at, "1", uid=USER)
+            write(trigger)
+        # And one that has it over its whole area.
+        trigger = os.path.join(self.b.dir, "trigger")
+        self.mount_hangfs(self.part("gone", str(USER + 1)), "look", trigger)
+        write(trigger)
+        found = self.adopt(host="gone", status=3)
+        self.assertEqual({os.path.basename(path): f["outcome"] for path, f in found.items()},
+                         {NAME % 1: "kept", NAME % 2: "kept", NAME % 3: "adopted", str(USER + 1): "kept"})
 
     def test_areas_that_are_not_as_they_should_be(self):
         at = [self.job("gone", 0, 1), self.job("gone", USER, 2)]

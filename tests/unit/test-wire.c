@@ -143,7 +143,7 @@ static void check_refused(void *m)
 START_TEST(each_type_is_checked)
 {
 	struct make_staging_message make = { .mount_path = NULL };
-	struct list_staging_message list = { "../x", false, STDIN_FILENO };
+	struct list_staging_message list = { "../x", 0, STDIN_FILENO };
 	struct staged_message staged = { .cause = ERROR_WORKER_LAST + 1, .text = "x", .dir = -1 };
 	struct stage_message stage;
 	struct opened_message opened;

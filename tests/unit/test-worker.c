@@ -426,6 +426,27 @@ START_TEST(things_are_put_back)
 }
 END_TEST
 
+/* Of a user's directory, which may have any number of names. */
+START_TEST(names_alone_are_listed_up_to_a_number)
+{
+	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
+
+	(void)staging;
+	tree_make(f.dir, "staging/job/ staging/job/a staging/job/b staging/job/c/");
+	for (uint64_t most = 1; most < 5; most++) {
+		f.seen = (struct seen){ .fd = -1 };
+		ck_assert_int_ge(
+			worker_list_names(f.worker, staging, "job", most, listed, fixture_done, &f),
+			0);
+		fixture_wait(&f);
+		ck_assert_int_eq(f.seen.r, most < 3 ? -E2BIG : 0);
+		ck_assert_uint_le(f.seen.entries, most);
+		ck_assert(most < 3 || f.seen.entries == 3);
+		ck_assert_uint_eq(f.seen.ids[0].ino, 0);
+	}
+}
+END_TEST
+
 START_TEST(directories_are_opened_as_the_submitter)
 {
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
@@ -605,6 +626,7 @@ int main(void)
 		a_descriptor_from_another_namespace,
 		staging_is_roots_and_the_submitters,
 		things_are_put_back,
+		names_alone_are_listed_up_to_a_number,
 		directories_are_opened_as_the_submitter,
 		directories_are_opened_on_a_filesystem,
 		a_hundred_thousand_names,

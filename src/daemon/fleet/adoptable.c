@@ -101,13 +101,13 @@ const struct left_mark *left_dir_mark(const struct left_dir *d, struct left_mark
 
 	for (size_t i = 0; i < n_found; i++)
 		m[i].has_dir = true;
-	*ret_why = d->id.type != S_IFDIR ? "is no directory of a job"
-		   : d->goes_on          ? "a job of this host has adopted it"
+	*ret_why = d->goes_on ? "a job of this host has adopted it"
 		   : d->on_record || (m && m->left)
 			   ? "a job of this host was to end it, and was cancelled"
 		   : !m ? "no mark says that it may be deleted: its undo window was not over, it "
 			  "was paused or cancelled, or it was not shared yet"
 		   : n_found > 1                       ? "several marks name it"
+		   : d->id.type != S_IFDIR             ? "is no directory of a job"
 		   : !m->own_space                     ? "users have other numbers there"
 		   : m->uid != d->uid                  ? "its mark is of another user"
 		   : !lasting_matches(&d->id, &m->dir) ? "is another directory than its mark says"

@@ -23,14 +23,15 @@ struct left_mark {
 	bool has_dir;                /* the directory that it names is there */
 };
 
-/* What is in the staging area of a user. */
+/* What is in the staging area of a user. Users may put anything there, and any number of it: only
+ * what a mark names is looked at. */
 struct left_dir {
 	char *name;
 	uid_t uid;
-	struct lasting_identity id;
-	int error;               /* of listing it */
-	uint64_t names, strange; /* in it; strange: that no job has put there */
-	bool on_record, goes_on; /* of a job of this host that has it; which has not ended */
+	struct lasting_identity id; /* all zero: not looked at, or no directory */
+	int error;                  /* of listing it */
+	uint64_t names, strange;    /* in it; strange: that no job has put there */
+	bool on_record, goes_on;    /* of a job of this host that has it; which has not ended */
 };
 
 /* A directory that a job of this host has, or has had. */

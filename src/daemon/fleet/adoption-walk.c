@@ -4,8 +4,8 @@
  *
  *   for each filesystem
  *     marks             are looked at, by root's intake worker
- *     users' areas      each as root would have made it; what is in it is listed
- *     a directory       with a mark that says what it is (adoptable.h)
+ *     users' areas      each as root would have made it; names in it are listed
+ *     a directory       with a mark that says what it is (adoptable.h); nothing else is looked at
  *       mark is taken   renamed: from then on its owner can neither put names back nor have other
  *                       hosts help. If the owner has withdrawn it meanwhile, it is not taken
  *       submit          as the user of the mark, of that one name, whose identity is the mark's; it
@@ -36,8 +36,13 @@
 #include "daemon/jobs/job-submit.h"
 #include "daemon/workers/worker-handle.h"
 
-/* A user may put any number of directories into its area: so many are looked at. */
+/* A user may put any number of names into its area, and keep root's worker at that: so many are
+ * read; and of those that no mark names so many are told. */
 #define DIRS_MOST 65536
+#define UNNAMED_MOST 256
+
+/* More than a job has; of one that has more, the user has put them there. */
+#define NAMES_MOST (UINT64_C(1) << 24)
 
 /* So many names at a time that need no answer; then others have their turn. */
 #define TURN 256
@@ -75,10 +80,15 @@ static void keep_dir(struct adoption *a, const struct left_dir *d, const char *w
 }
 
 /* Something of the filesystem, which is not known then as a whole. */
-static void keep_unseen(struct adoption *a, const char *below, int error)
+static void unseen(struct adoption *a)
 {
 	a->all_seen = false;
 	a->may_succeed = true;
+}
+
+static void keep_unseen(struct adoption *a, const char *below, int error)
+{
+	unseen(a);
 	keep(a, part_path(a, below), 0,
 	     error == -EPERM ? "is not as root would have made it" : strerror(-error));
 }
@@ -102,7 +112,7 @@ static void dirs_clear(struct adoption *a)
 		free(a->dirs[i].name);
 	free(a->dirs);
 	a->dirs = NULL;
-	a->n_dirs = a->dir = 0;
+	a->n_dirs = a->dir = a->unnamed = 0;
 	fd_closep(&a->user_fd);
 }
 
@@ -221,7 +231,6 @@ static void marks_remove(struct adoption *a)
 
 static void filesystem_end(struct adoption *a)
 {
-	a->may_succeed = a->may_succeed || !a->all_seen;
 	if (a->request.look || !a->all_seen) {
 		a->left = true;
 		filesystem_next(a);
@@ -367,7 +376,8 @@ static bool judge(struct adoption *a)
 	if (!a->taken) {
 		const struct left_mark *m = left_dir_named(d, a->marks, a->n_marks);
 
-		keep_dir(a, d, why);
+		if (m || a->unnamed++ < UNNAMED_MOST)
+			keep_dir(a, d, why);
 		return m && !m->left && d->on_record && !d->goes_on && !a->request.look &&
 		       mark_leave(a, m) >= 0;
 	}
@@ -409,20 +419,50 @@ static void on_dir_listed(int r, void *userdata)
 		dir_done(a);
 }
 
-/* Of what is listed in it, an answer is to come: returns true then. */
+/* Returns 0 if an answer is to come. */
+static int dir_list(struct adoption *a, const struct left_dir *d)
+{
+	struct worker *root;
+	int r = root_intake(a, &root);
+
+	return r < 0 ? r
+		     : worker_list_names(root, a->user_fd, d->name, NAMES_MOST, on_staged_name,
+					 on_dir_listed, a);
+}
+
+/* Is it the directory that its mark says? */
+static void on_dir(int r, int fd, void *userdata)
+{
+	_cleanup_close_ int own = fd;
+	struct adoption *a = userdata;
+	struct left_dir *d = dir_of(a);
+
+	if (r == -ESTALE) {
+		d->id.type = S_IFDIR;
+	} else if (r != -ENOTDIR && r != -ELOOP && r != -EXDEV) {
+		d->id = left_dir_named(d, a->marks, a->n_marks)->dir;
+		d->error = r < 0 ? r : dir_list(a, d);
+		if (d->error >= 0)
+			return;
+	}
+	if (!judge(a))
+		dir_done(a);
+}
+
+/* Returns true if an answer is to come. */
 static bool dir_begin(struct adoption *a)
 {
 	struct left_dir *d = dir_of(a);
+	const struct left_mark *m = left_dir_named(d, a->marks, a->n_marks);
 	struct worker *root;
 
-	if (d->id.type != S_IFDIR)
-		return judge(a);
 	left_dir_find_record(d, &a->records);
 	d->goes_on = d->goes_on || a->unsure;
+	if (!m)
+		return judge(a);
 	d->error = root_intake(a, &root);
 	if (d->error >= 0)
-		d->error = worker_list_names(root, a->user_fd, d->name, on_staged_name,
-					     on_dir_listed, a);
+		d->error = worker_open_job_dir(root, a->user_fd, d->name, &m->dir, on_dir, a);
 	return d->error >= 0 || judge(a);
 }
 
@@ -455,18 +495,15 @@ static void dir_next(struct adoption *a)
 static void on_dir_name(const char *name, const struct lasting_identity *id, void *userdata)
 {
 	struct adoption *a = userdata;
-	struct left_dir *d =
-		a->n_dirs < DIRS_MOST ? array_add(&a->dirs, &a->n_dirs, sizeof(*d)) : NULL;
+	struct left_dir *d = array_add(&a->dirs, &a->n_dirs, sizeof(*d));
 
-	if (!d) {
-		a->all_seen = false;
-		return;
+	(void)id;
+	if (d) {
+		*d = (struct left_dir){ .name = strdup(name), .uid = a->uid };
+		a->n_dirs -= !d->name;
 	}
-	*d = (struct left_dir){ .name = strdup(name), .uid = a->uid, .id = *id };
-	if (!d->name) {
-		a->n_dirs--;
-		a->all_seen = false;
-	}
+	if (!d || !d->name)
+		unseen(a);
 }
 
 static const char *area_name(const struct adoption *a)
@@ -478,8 +515,12 @@ static void on_dirs_listed(int r, void *userdata)
 {
 	struct adoption *a = userdata;
 
-	if (r < 0)
+	if (r == -E2BIG) {
+		a->all_seen = false;
+		keep(a, part_path(a, area_name(a)), 0, "has more names in it than are looked at");
+	} else if (r < 0) {
 		keep_unseen(a, area_name(a), r);
+	}
 	dir_next(a);
 }
 
@@ -490,7 +531,8 @@ static int user_list(struct adoption *a)
 	int r = root_intake(a, &root);
 
 	return r < 0 ? r
-		     : worker_list_staging(root, a->user_fd, NULL, on_dir_name, on_dirs_listed, a);
+		     : worker_list_names(root, a->user_fd, NULL, DIRS_MOST, on_dir_name,
+					 on_dirs_listed, a);
 }
 
 static void user_failed(struct adoption *a, int error)
@@ -524,10 +566,22 @@ static int user_open(struct adoption *a)
 	return r < 0 ? r : worker_make_staging(root, &m, on_user, a);
 }
 
+static void tell_unnamed(struct adoption *a)
+{
+	char why[80];
+
+	if (a->unnamed <= UNNAMED_MOST)
+		return;
+	(void)snprintf(why, sizeof(why), "%zu more names are in it, of which no mark says anything",
+		       a->unnamed - UNNAMED_MOST);
+	keep(a, part_path(a, area_name(a)), 0, why);
+}
+
 static void user_next(struct adoption *a)
 {
 	int r;
 
+	tell_unnamed(a);
 	dirs_clear(a);
 	if (adoption_is_over(a))
 		return;
@@ -593,17 +647,24 @@ static void mark_next(struct adoption *a)
 static void on_mark_name(const char *name, const struct lasting_identity *id, void *userdata)
 {
 	struct adoption *a = userdata;
+	char below[NAME_MAX + 8];
 	struct left_mark *m;
 
 	(void)id;
 	/* What begins with a dot is left of one that was being made. */
 	if (name[0] == '.')
 		return;
-	m = left_name_is_staged(name) ? array_add(&a->marks, &a->n_marks, sizeof(*m)) : NULL;
+	if (!left_name_is_staged(name)) {
+		(void)snprintf(below, sizeof(below), "marks/%s", name);
+		a->all_seen = false;
+		keep(a, part_path(a, below), 0, "is no mark");
+		return;
+	}
+	m = array_add(&a->marks, &a->n_marks, sizeof(*m));
 	if (m)
 		(void)snprintf(m->job, sizeof(m->job), "%s", name);
 	else
-		a->all_seen = false;
+		unseen(a);
 }
 
 static void on_marks_listed(int r, void *userdata)
@@ -624,7 +685,7 @@ static void on_marks(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = root_intake(a, &root);
 	if (r >= 0)
-		r = worker_list_staging(root, own, NULL, on_mark_name, on_marks_listed, a);
+		r = worker_list_names(root, own, NULL, DIRS_MOST, on_mark_name, on_marks_listed, a);
 	if (r < 0)
 		on_marks_listed(r == -ENOENT ? 0 : r, a);
 }
@@ -651,7 +712,7 @@ static void on_user_name(const char *name, const struct lasting_identity *id, vo
 	(void)id;
 	if ((left_name_is_staged(name) || strcmp(name, "0") == 0) && uid < UID_NONE &&
 	    strings_add(&a->users, &a->n_users, strdup(name)) < 0)
-		a->all_seen = false;
+		unseen(a);
 }
 
 static void on_part_listed(int r, void *userdata)
@@ -680,7 +741,7 @@ static void on_part(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = root_intake(a, &root);
 	if (r >= 0)
-		r = worker_list_staging(root, own, NULL, on_user_name, on_part_listed, a);
+		r = worker_list_names(root, own, NULL, DIRS_MOST, on_user_name, on_part_listed, a);
 	if (r < 0) {
 		keep_unseen(a, "", r);
 		filesystem_next(a);

@@ -53,6 +53,7 @@ struct adoption {
 	uid_t uid;
 	struct left_dir *dirs;
 	size_t n_dirs, dir;    /* dir: that is looked at */
+	size_t unnamed;        /* of them, by no mark */
 	sd_event_source *turn; /* of the loop, before the next of them; or NULL */
 	const struct left_mark *taken;
 	bool jobs_go_on;    /* that have adopted something, at the end of a filesystem */

@@ -180,8 +180,9 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir /*
 				      void *userdata),
 			void (*listed)(int r, void *userdata), void *userdata);
 
-/* The same, without looking at each: id is all zero. */
-int worker_list_names(struct worker *w, int staging_fd, const char *job_dir,
+/* The same, without looking at each, and no more than so many (-E2BIG: there are): id is all zero.
+ */
+int worker_list_names(struct worker *w, int staging_fd, const char *job_dir, uint64_t most,
 		      void (*entry)(const char *name, const struct lasting_identity *id,
 				    void *userdata),
 		      void (*listed)(int r, void *userdata), void *userdata);

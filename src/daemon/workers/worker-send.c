@@ -318,18 +318,18 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
 			void (*listed)(int r, void *userdata), void *userdata)
 {
 	return ask(w, REQUEST_LIST_STAGING,
-		   &(struct list_staging_message){ job_dir, /* names_only= */ false, staging_fd },
+		   &(struct list_staging_message){ job_dir, /* names= */ 0, staging_fd },
 		   &(struct request){
 			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
 }
 
-int worker_list_names(struct worker *w, int staging_fd, const char *job_dir,
+int worker_list_names(struct worker *w, int staging_fd, const char *job_dir, uint64_t most,
 		      void (*entry)(const char *name, const struct lasting_identity *id,
 				    void *userdata),
 		      void (*listed)(int r, void *userdata), void *userdata)
 {
 	return ask(w, REQUEST_LIST_STAGING,
-		   &(struct list_staging_message){ job_dir, /* names_only= */ true, staging_fd },
+		   &(struct list_staging_message){ job_dir, most, staging_fd },
 		   &(struct request){
 			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
 }
