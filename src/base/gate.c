@@ -55,11 +55,21 @@ int64_t gate_clock_usec(void)
 	return strtoll(buf, NULL, 10);
 }
 
-uint64_t gate_lease_msec(void)
+static uint64_t number(const char *variable)
 {
-	const char *text = getenv("RECLAIM_LEASE");
+	const char *text = getenv(variable);
 
 	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+uint64_t gate_lease_msec(void)
+{
+	return number("RECLAIM_LEASE");
+}
+
+uint64_t gate_again_msec(void)
+{
+	return number("RECLAIM_AGAIN");
 }
 
 void gate(const char *point, const char *name)

@@ -323,6 +323,27 @@ class Gone(Case):
         self.joins(self.b, "b")
         self.all_is_ended()
 
+    def test_fault_09_mark_is_not_durable(self):
+        """A power cut could give it back to its owner: no job is begun."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        b = self.joins(self.b, "b", {"RECLAIM_GATE": "adopt:%d" % self.running})
+        self.dies()
+        adopting = self.adopts()
+        worker = self.b.stopped_worker()
+        with subprocess.Popen(["strace", "-f", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "-P", self.mark,
+                               "-p", str(worker)], stderr=subprocess.PIPE, text=True) as tracer:
+            self.assertIn("attached", tracer.stderr.readline())
+            os.kill(worker, signal.SIGCONT)
+            said = adopting.communicate()[0]
+            tracer.terminate()
+            tracer.communicate()
+        self.assertEqual(adopting.returncode, 3, said)
+        self.assertIn("kept: %s: Input/output error" % self.part("a", "0", self.uuids[0]), said)
+        self.assertEqual(b.jobs(finished=True), [])
+        self.adopts().communicate()
+        self.all_is_ended()
+
     def test_what_cannot_be_moved_is_kept(self):
         """Nothing is deleted in the area of a host that may come back."""
         b = self.joins(self.b, "b", more="staging: off\n")
@@ -344,7 +365,7 @@ class Gone(Case):
 
     def test_fault_01_workers_die_before_it_is_moved(self):
         """Each job fails, and has deleted nothing; another one is begun three times, and when that is asked for."""
-        b = self.joins(self.b, "b", {"RECLAIM_GATE": "stage:" + self.uuids[0]})
+        b = self.joins(self.b, "b", {"RECLAIM_GATE": "stage:" + self.uuids[0], "RECLAIM_AGAIN": "1"})
         b.call("ResumeAll")
         self.dies()
         at = self.part("a", "0", self.uuids[0])
@@ -352,7 +373,7 @@ class Gone(Case):
         adopting = self.adopts()
         for n in range(1, 4):
             os.kill(self.b.stopped_worker(), signal.SIGKILL)
-            self.until(lambda: [j["state"] for j in b.jobs(finished=True)] == n * ["failed"], self.b.said)
+            self.until(lambda: [j["state"] for j in b.jobs(finished=True)].count("failed") == n, self.b.said)
             self.assertEqual(fingerprint(os.fsencode(at)), before)
             self.assertIn("adopted=b", os.listdir(self.mark))
         self.b.wait_said("is not tried again by itself")
@@ -468,8 +489,13 @@ class Gone(Case):
         self.is_adopted_says(self.joins(self.daemon, "a", said='host "a" was adopted by "b"'))
         self.assertEqual(fingerprint(os.fsencode(at)), before)
         self.assertNotIn("tree", listing(self.data))
-        b = self.joins(self.b, "b")
+        b = self.joins(self.b, "b", {"RECLAIM_AGAIN": "1", "RECLAIM_GATE": "adopt:%d" % self.running})
+        n = b.jobs()[0]["id"]
         b.call("ResumeAll")
+        # Nor does this one delete it there: it adopts it anew.
+        self.assertEqual(b.wait(n), "failed")
+        self.assertEqual(fingerprint(os.fsencode(at)), before)
+        os.kill(self.b.stopped_worker(), signal.SIGCONT)
         self.until(lambda: not os.path.lexists(self.part("a", "0", self.uuids[0])), self.b.said)
         self.until(lambda: self.marks() == [], self.b.said)
         self.all_is_ended()
@@ -707,6 +733,12 @@ class Hostile(ByHand):
         self.joins(self.b, "b")
         self.is_gone("gone")
 
+    def all_that_is_left(self):
+        """None while something goes: what is empty goes a moment after its job has ended."""
+        with contextlib.suppress(FileNotFoundError):
+            return fingerprint(os.fsencode(self.top))
+        return None
+
     def stays(self, *why, adopted=()):
         """What is in the part of that host is not touched, but for these; why is found in what is said of each."""
         keep = {k: v for k, v in fingerprint(os.fsencode(self.top)).items()
@@ -723,7 +755,7 @@ class Hostile(ByHand):
         for f in found.values():
             if f["job"]:
                 self.assertEqual(b.wait(f["job"]), "done", self.b.said())
-        after = fingerprint(os.fsencode(self.top))
+        after = self.until(self.all_that_is_left, self.b.said)
         for k, v in keep.items():
             self.assertEqual(after.get(k), v, k)
         self.canary.check()
@@ -817,6 +849,29 @@ class Hostile(ByHand):
         self.assertEqual((len(found), {f["outcome"] for f in found.values()}), (256, {"kept"}))
         # Twice each time: when it was only looked at, too, and, when the job has ended, once more.
         self.assertIn(self.b.said().count("256 names of gone in a row needed no look"), range(4, 7))
+
+    def test_nothing_is_looked_through_again(self):
+        """When this host joins once more, if nothing that is left can be adopted."""
+        self.job("gone", 0, 1)
+        self.stays("no mark")
+        looked = self.b.said().count("what gone has left is looked through")
+        self.sql("SELECT pg_terminate_backend(backend) FROM reclaimd.hosts WHERE name = 'b'")
+        self.b.wait_said("what gone has left is not looked through again")
+        self.b.client().jobs()
+        self.assertEqual(self.b.said().count("what gone has left is looked through"), looked)
+        # Something may have changed if it is asked for.
+        self.stays("no mark")
+
+    def test_what_no_job_has_left(self):
+        """The part of that host is not removed, and that is said."""
+        self.directory("@gone", mode=0o711)
+        self.directory("@gone", "marks")
+        self.directory("@gone", "marks", ".1")
+        self.directory("@gone", "marks", ".1", "mark=1")
+        self.stays("has something in it")
+        self.assertTrue(os.path.isdir(self.part("gone", "marks", ".1", "mark=1")))
+        self.directory("@gone", "marks", "x")
+        self.stays("is no mark")
 
     def test_user_whose_filesystem_does_not_answer(self):
         """It is asked nothing."""

@@ -179,6 +179,11 @@ static void on_host_removed(int r, void *userdata)
 	struct adoption *a = userdata;
 
 	a->left = a->left || (r < 0 && r != -ENOENT);
+	/* Else it has been told what stays, or marks do until the next time. */
+	if (r < 0 && r != -ENOENT && r != -EBUSY && a->findings.kept == a->kept_before &&
+	    a->findings.adopted == 0 && !a->again)
+		keep(a, part_path(a, ""), 0,
+		     r == -ENOTEMPTY ? "has something in it that is of no job" : strerror(-r));
 	debug_log("fleet: %s/.reclaim/@%s: %s", a->mount, a->host,
 		  r < 0 ? strerror(-r) : "removed");
 	filesystem_next(a);
@@ -472,6 +477,7 @@ static int on_turn(sd_event_source *source, void *userdata)
 
 	(void)source;
 	a->turn = sd_event_source_disable_unref(a->turn);
+	debug_log("fleet: %d names of %s in a row needed no look", TURN, a->host);
 	dir_next(a);
 	return 0;
 }

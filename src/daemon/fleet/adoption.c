@@ -13,7 +13,9 @@
 
 #include "adoption.h"
 #include "base/array.h"
+#include "base/debug.h"
 #include "base/escape.h"
+#include "base/gate.h"
 #include "base/units.h"
 #include "daemon/context/failure.h"
 #include "daemon/context/log.h"
@@ -26,6 +28,9 @@
 /* So long after a job has failed, and so often, another one is begun by itself. */
 #define AGAIN_USEC (10 * USEC_PER_SEC)
 #define TRIES_MOST 3
+
+/* A database may say that of any number of hosts: so many are remembered. */
+#define HOSTS_MOST 256
 
 #define WANTED "adopt:" /* before the host, in the store */
 
@@ -53,11 +58,21 @@ static struct adopted_host *host_find(const struct fleet *f, const char *name)
 	return NULL;
 }
 
+static size_t hosts_count(const struct fleet *f)
+{
+	const struct adopted_host *h;
+	size_t n = 0;
+
+	LIST_FOREACH(h, &f->adopted_hosts, link)
+	n++;
+	return n;
+}
+
 static struct adopted_host *host_get(struct fleet *f, const char *name)
 {
 	struct adopted_host *h = host_find(f, name);
 
-	if (h || !(h = calloc(1, sizeof(*h))))
+	if (h || hosts_count(f) >= HOSTS_MOST || !(h = calloc(1, sizeof(*h))))
 		return h;
 	h->fleet = f;
 	fleet_name_copy(h->name, name);
@@ -275,7 +290,7 @@ static int read_work(struct store *s, void *userdata)
 	a->asked = a->asked || (r >= 0 && strcmp(wanted, "yes") == 0);
 	/* A read may be done once more. */
 	records_clear(&a->records);
-	return store_history_each(s, &all, keep_ended, a);
+	return a->asked ? store_history_each(s, &all, keep_ended, a) : 0;
 }
 
 static void on_read(int r, void *userdata)
@@ -288,6 +303,7 @@ static void on_read(int r, void *userdata)
 		adoption_finish(a, NULL);
 	} else {
 		records_complete(a);
+		debug_log("fleet: what %s has left is looked through", a->host);
 		adoption_walk(a);
 	}
 }
@@ -413,9 +429,15 @@ void fleet_host_adopted(struct fleet *f, const char *host)
 	h = host_get(f, host);
 	if (a && a->waits)
 		begin(a);
+	else if (a && a->request.look)
+		a->again = true;
 	/* If it is said once more, it is because root asks here once more, or somewhere else. */
 	else if (!a && h && !h->said && !h->settled)
 		go_on(f, host);
+	else if (!a && h && !h->said)
+		debug_log("fleet: what %s has left is not looked through again: nothing of it can "
+			  "be adopted",
+			  host);
 	if (h)
 		h->said = true;
 }
@@ -446,6 +468,7 @@ void fleet_adopted_ended(struct fleet *f, const struct job_record *r)
 	const char *host = job_adopted_from(r);
 	struct adopted_host *h = host ? host_find(f, host) : NULL;
 	struct adoption *a = host ? find(f, host) : NULL;
+	uint64_t again = gate_again_msec() * USEC_PER_MSEC;
 
 	if (a && !a->records_end && record_add(&a->late, host, r) < 0)
 		a->unsure = true;
@@ -461,8 +484,8 @@ void fleet_adopted_ended(struct fleet *f, const struct job_record *r)
 	else if (r->state != JOB_FAILED)
 		go_on(f, host);
 	else
-		(void)timer_after(f->jobs->context->event, &h->later, AGAIN_USEC, 0, on_later, h,
-				  "fleet-adoption-again");
+		(void)timer_after(f->jobs->context->event, &h->later, again ? again : AGAIN_USEC, 0,
+				  on_later, h, "fleet-adoption-again");
 }
 
 static void refuse(struct failure *f, const struct fleet *fleet, const char *host, bool look)
@@ -514,18 +537,21 @@ void fleet_adopt(struct fleet *f, const char *host, bool look, adoption_done_t d
 
 void adoptions_drop(struct fleet *f)
 {
-	struct adopted_host *h;
-	struct adoption *a;
+	struct adopted_host *h, *next_host;
+	struct adoption *a, *next;
 
-	while ((a = LIST_FIRST(&f->adoptions))) {
+	for (a = LIST_FIRST(&f->adoptions); a; a = next) {
+		next = LIST_NEXT(a, link);
 		LIST_REMOVE(a, link);
 		a->fleet = NULL;
 		/* All others have an answer to come. */
 		if (a->waits)
 			(void)adoption_is_over(a);
 	}
-	while ((h = LIST_FIRST(&f->adopted_hosts)))
+	for (h = LIST_FIRST(&f->adopted_hosts); h; h = next_host) {
+		next_host = LIST_NEXT(h, link);
 		host_free(h);
+	}
 }
 
 void adoptions_unsaid(struct fleet *f)
