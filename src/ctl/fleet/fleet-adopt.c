@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ static int item_read(sd_bus_message *m, json_t **ret)
 {
 	const char *outcome, *why;
 	uint64_t names, job;
-	_cleanup_free_ char *text = NULL;
+	char text[PATH_MAX];
 	const void *path;
 	uint32_t uid;
 	size_t len;
@@ -124,15 +125,17 @@ static int item_read(sd_bus_message *m, json_t **ret)
 		r = sd_bus_message_exit_container(m);
 	if (r < 0)
 		return r;
-	text = strndup(len > 0 ? path : "", len);
-	if (!text)
+	(void)snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text) - 1),
+		       len > 0 ? (const char *)path : "");
+	*ret = json_pack("{sosIsIss}", "path", json_path(text), "uid", (json_int_t)uid, "names",
+			 (json_int_t)names, "outcome", outcome);
+	if (!*ret)
 		return -ENOMEM;
-	*ret = json_pack("{sosIsIsssosO?}", "path", json_path(text), "uid", (json_int_t)uid,
-			 "names", (json_int_t)names, "outcome", outcome, "job",
-			 job > 0 ? json_integer((json_int_t)job) : json_null(), "why", NULL);
-	if (*ret && *why)
+	(void)json_object_set_new(*ret, "job",
+				  job > 0 ? json_integer((json_int_t)job) : json_null());
+	if (*why)
 		(void)json_object_set_new(*ret, "why", json_words(why));
-	return *ret ? 1 : -ENOMEM;
+	return 1;
 }
 
 static int items_read(sd_bus_message *m, json_t *items)
