@@ -223,6 +223,8 @@ class Interface(Case):
         self.assertGreater(job["longestStepUSec"], 0)
         (total,) = (t for t in call("GetMetrics")["trims"] if t["mount"] == "/backups")
         self.assertEqual((total["finished"]["done"], total["trimmed"]), (1, job["progressBytes"]))
+        self.refused("WrongState", "AdoptHost", words="in no fleet", host="rack7", dryRun=True)
+        self.refused("NotAuthorized", "AdoptHost", USER, host="rack7")
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))
