@@ -101,7 +101,7 @@ class Case(daemon_fixture.Case):
 
     def adopt(self, *words, host="a", status=0):
         r = self.ctl("fleet", "adopt", host, "--json", *words)
-        self.assertEqual(r.returncode, status, r.stderr + self.b.said())
+        self.assertEqual(r.returncode, status, r.stdout + r.stderr + self.b.said())
         self.assertEqual(r.stderr, "")
         return {os.path.relpath(found["path"], self.part(host)): found for found in json.loads(r.stdout)}
 
@@ -204,7 +204,8 @@ class Gone(Case):
         self.assertEqual(a.wait(self.running), "done")
         a.call("Restore", "ta{sv}", self.held, {})
         self.assertEqual(fingerprint(os.fsencode(self.path("held"))), self.held_before)
-        # With what it has put back, nothing of it is left.
+        # With what it has put back, nothing of it is left, once its directory is removed.
+        self.until(lambda: not os.path.lexists(self.part("a", held)))
         self.daemon.stop()
         self.assertEqual(self.adopt(), {})
         self.assertFalse(os.path.lexists(self.part("a")))
