@@ -33,8 +33,9 @@ struct world {
 	unsigned problems, offered, taken_most;
 	useconds_t away_usec;
 	bool server;
-	unsigned given_at;            /* the first, in slices of work */
-	unsigned slices, demand_from; /* so many slices of work; after which there is demand */
+	unsigned given_at;       /* the first, in slices of work */
+	_Atomic unsigned slices; /* of work: so many were begun, on any lane */
+	unsigned demand_from;    /* there is demand when so many were begun */
 	struct unit units[UNITS_MOST];
 	size_t n_units;
 	pthread_mutex_t lock;
