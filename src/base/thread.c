@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,39 +21,6 @@ int thread_start(pthread_t *ret, void *(*thread_main)(void *userdata), void *use
 	e = pthread_create(ret, NULL, thread_main, userdata);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -e;
-}
-
-/* So many threads may be asked for. */
-#define EACH_MOST 16
-
-struct each {
-	_Atomic size_t next;
-	size_t n;
-	void (*each)(size_t i, void *userdata);
-	void *userdata;
-};
-
-static void *each_main(void *userdata)
-{
-	struct each *e = userdata;
-	size_t i;
-
-	while ((i = atomic_fetch_add(&e->next, 1)) < e->n)
-		e->each(i, e->userdata);
-	return NULL;
-}
-
-void thread_each(size_t n, unsigned threads, void (*each)(size_t i, void *userdata), void *userdata)
-{
-	struct each e = { .n = n, .each = each, .userdata = userdata };
-	size_t most = MIN(MIN(n, (size_t)threads), (size_t)EACH_MOST), started = 0;
-	pthread_t others[EACH_MOST] = { 0 };
-
-	while (started + 1 < most && thread_start(&others[started], each_main, &e) == 0)
-		started++;
-	(void)each_main(&e);
-	for (size_t i = 0; i < started; i++)
-		(void)pthread_join(others[i], NULL);
 }
 
 void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_usec)

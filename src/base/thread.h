@@ -3,18 +3,11 @@
 #pragma once
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Starts a thread that takes no signals: they are for the one that waits for them. Returns 0 or a
  * negative errno. */
 int thread_start(pthread_t *ret, void *(*thread_main)(void *userdata), void *userdata);
-
-/* Calls each(i, userdata) once for every i below n, on so many threads at a time at most, of which
- * the caller's is one; where there are not so many to be had, on fewer. Returns after the last. For
- * what waits for answers, not for what computes. */
-void thread_each(size_t n, unsigned threads, void (*each)(size_t i, void *userdata),
-		 void *userdata);
 
 /* Waits for the condition, or until so many microseconds of CLOCK_MONOTONIC, as now_usec has them.
  */

@@ -316,56 +316,21 @@ static bool is_unmoved(const struct run *r, const char *name)
 		       r->m.unmoved_usec;
 }
 
-/* What names are now, of so many in a row. Behind a server each look is a round trip, and other
- * threads wait for none of them: several are under way at a time. */
-#define LOOKS 64
-#define LOOKS_AT_A_TIME 8
-
-struct looks {
-	const struct run *run;
-	size_t first;
-	int result[LOOKS];
-	struct identity id[LOOKS];
-};
-
-static void look(size_t i, void *userdata)
-{
-	struct looks *l = userdata;
-
-	l->result[i] = fd_identity(l->run->dir, l->run->v[l->first + i].is.name, &l->id[i]);
-}
-
-static void looks_take(struct looks *l, size_t first, unsigned at_a_time)
-{
-	l->first = first;
-	thread_each(MIN(l->run->n - first, (size_t)LOOKS), at_a_time, look, l);
-}
-
-static unsigned looks_at_a_time(const struct run *r, const struct protect *p, uint64_t mnt_id)
-{
-	struct fs_profile profile;
-	struct statfs sfs;
-
-	if (r->n < 2 || fstatfs(r->dir, &sfs) < 0)
-		return 1;
-	profile_find((uint32_t)sfs.f_type, mounts_by_id(protect_mounts(p), mnt_id), &profile);
-	return profile.server ? LOOKS_AT_A_TIME : 1;
-}
-
-/* Is it still the file that was accepted, and may it go? k and id: what was seen of it. */
+/* Is it still the file that was accepted, and may it go? */
 static void name_verify(struct run *r, struct run_name *n, const struct protect *p, bool near,
-			uint64_t fsid, int k, const struct identity *id)
+			uint64_t fsid, struct identity *ret)
 {
 	struct lasting_identity now;
 	const char *why;
+	int k = fd_identity(r->dir, n->is.name, ret);
 
 	if (k < 0) {
 		leave_out(r, n, k, "cannot be looked at");
 		return;
 	}
-	n->ino = id->ino;
-	n->dev = id->dev;
-	now = lasting_of(fsid, id);
+	n->ino = ret->ino;
+	n->dev = ret->dev;
+	now = lasting_of(fsid, ret);
 	if (r->m.unit && n->is.id.fsid == 0)
 		now.fsid = 0;
 	if (r->m.unmoved_usec > 0 && !lasting_equal(&now, &n->is.id)) {
@@ -383,7 +348,7 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
 		return;
 	}
-	why = near ? protect_check(p, r->dir, n->is.name, id) : NULL;
+	why = near ? protect_check(p, r->dir, n->is.name, ret) : NULL;
 	if (why)
 		leave_out(r, n, -EPERM, why);
 }
@@ -409,16 +374,12 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 	struct user_pin pin = user_pin_around(r->dir);
 	bool closed = why || user_pin_holds(&pin);
 	char words[USER_PIN_WORDS];
-	struct looks looks = { .run = r };
-	unsigned at_a_time = looks_at_a_time(r, p, g->id.mnt_id);
+	struct identity id;
 	uint64_t fsid;
 	int k = lasting_fsid(r->dir, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++) {
-		if (i % LOOKS == 0)
-			looks_take(&looks, i, at_a_time);
-		name_verify(r, &r->v[i], p, near, fsid, looks.result[i % LOOKS],
-			    &looks.id[i % LOOKS]);
+		name_verify(r, &r->v[i], p, near, fsid, &id);
 		if (r->v[i].left_out)
 			continue;
 		if (why)

@@ -285,6 +285,7 @@ START_TEST(of_slow_directories_each_lane_has_several)
 {
 	begin("t/");
 	directories("t/", 24, 30);
+	w.server = true;
 	w.away_usec = 10000;
 	w.demand_from = 45; /* one has ended by then */
 	run_job(1, 0, &slow);

@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "base/debug.h"
-#include "base/thread.h"
 #include "engine/core/slice.h"
 #include "engine/guard/roots.h"
 #include "walker-state.h"
@@ -29,11 +28,9 @@
  * where a server has one entry after the other removed in it, so that all are waited for by the
  * longest; and before the first, each name is looked at. */
 #define UNIT_NAMES_LANE 4
-/* The other host has so many lanes at least where it waits for a server. Those of this run are
+/* Where it waits for a server, the other host has so many lanes at least. Those of this run are
  * fewer before more were tried. */
 #define UNIT_LANES 8U
-/* So many of them are looked at at a time. */
-#define LOOKS 8
 /* Below this it is done sooner here. */
 #define UNIT_LEAST_USEC (20 * USEC_PER_MSEC)
 
@@ -64,8 +61,9 @@ static uint64_t name_usec(struct walker *w, uint64_t level, const struct frame *
 size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names)
 {
 	uint64_t usec = name_usec(w, level, f), takers = job_demand(w->job) + 1UL;
-	uint64_t n = MAX(tasks_setting(w->job->tasks).lanes, UNIT_LANES) *
-		     MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
+	unsigned lanes =
+		MAX(tasks_setting(w->job->tasks).lanes, w->job->profile.server ? UNIT_LANES : 1);
+	uint64_t n = lanes * MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
 
 	/* One part of what there is stays here. */
 	n = CLAMP(n, 1UL, MIN((uint64_t)ENGINE_UNIT_NAMES, (names + takers - 1) / takers));
@@ -110,9 +108,7 @@ static const char *way(struct walker *w, uint64_t off, char buf[ENGINE_UNIT_PATH
 struct cut {
 	struct engine_unit_name v[ENGINE_UNIT_NAMES];
 	char text[ENGINE_UNIT_BYTES];
-	uint64_t pins[ENGINE_UNIT_NAMES];
-	bool good[ENGINE_UNIT_NAMES]; /* it may be given, and its identity is known */
-	size_t n;
+	size_t n, len;
 	uint64_t end; /* where they end in the frame */
 };
 
@@ -127,43 +123,26 @@ static bool name_identify(const struct walker *w, const char *name, uint64_t pin
 	return S_ISDIR(ret->mode) && !ret->is_mount_root && ret->mnt_id == dir->mnt_id;
 }
 
-struct identifying {
-	const struct walker *w;
-	const struct identity *dir;
-	struct cut *cut;
-};
-
-static void identify(size_t i, void *userdata)
-{
-	const struct identifying *of = userdata;
-	struct cut *c = of->cut;
-
-	c->good[i] = name_identify(of->w, c->v[i].name, c->pins[i], of->dir, &c->v[i].id);
-}
-
 /* Reads up to `most` names. What is no directory any more, or cannot be asked, ends them: it is for
  * this walker to find out. */
 static void cut(struct walker *w, const struct frame *f, size_t most, const struct identity *dir,
 		struct cut *ret)
 {
-	size_t n = 0, len = 0;
+	uint64_t pin;
 
-	assert(most <= ENGINE_UNIT_NAMES);
-	for (uint64_t at = f->pend_lo; n < most && len + 256 <= sizeof(ret->text); n++) {
-		char *name = ret->text + len;
-
-		if (trail_read(w, at, /* end= */ false, name, &ret->pins[n]) < 0)
-			break;
-		ret->v[n].name = name;
-		len += strlen(name) + 1;
-		at += trail_record(strlen(name));
-	}
-	/* Other hosts wait for it: behind a server each look is a round trip. */
-	thread_each(n, w->job->profile.server ? LOOKS : 1, identify,
-		    &(struct identifying){ w, dir, ret });
+	ret->n = ret->len = 0;
 	ret->end = f->pend_lo;
-	for (ret->n = 0; ret->n < n && ret->good[ret->n]; ret->n++)
-		ret->end += trail_record(strlen(ret->v[ret->n].name));
+	assert(most <= ENGINE_UNIT_NAMES);
+	while (ret->n < most && ret->len + 256 <= sizeof(ret->text)) {
+		char *name = ret->text + ret->len;
+
+		if (trail_read(w, ret->end, /* end= */ false, name, &pin) < 0 ||
+		    !name_identify(w, name, pin, dir, &ret->v[ret->n].id))
+			return;
+		ret->v[ret->n++].name = name;
+		ret->len += strlen(name) + 1;
+		ret->end += trail_record(strlen(name));
+	}
 }
 
 static bool demand_take(struct engine_job *j)
