@@ -130,17 +130,23 @@ static void on_foreign(struct staging_listing *l)
 	listing_retry(l, -ESTALE);
 }
 
-static void on_mount(int r, int fd, void *userdata)
+/* The filesystem is the one, and nothing was moved, if that could be opened; else `otherwise` goes
+ * on. */
+static void opened(struct staging_listing *l, int r, int fd,
+		   void (*otherwise)(struct staging_listing *l))
 {
-	struct staging_listing *l = userdata;
-
 	fd_closep(&fd);
 	if (r >= 0)
 		listing_end(l);
 	else if (retry_helps(r))
 		listing_retry(l, r);
 	else
-		on_foreign(l);
+		otherwise(l);
+}
+
+static void on_mount(int r, int fd, void *userdata)
+{
+	opened(userdata, r, fd, on_foreign);
 }
 
 static void mount_check(struct staging_listing *l)
@@ -162,15 +168,7 @@ static void mount_check(struct staging_listing *l)
 
 static void on_origin(int r, int fd, void *userdata)
 {
-	struct staging_listing *l = userdata;
-
-	fd_closep(&fd);
-	if (r >= 0)
-		listing_end(l);
-	else if (retry_helps(r))
-		listing_retry(l, r);
-	else
-		mount_check(l);
+	opened(userdata, r, fd, mount_check);
 }
 
 static void on_first(int r, struct chunk *c, void *userdata)
