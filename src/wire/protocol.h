@@ -96,7 +96,7 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(OPT_FD, dirfd)                                                                           \
 	F(OPT_FD, names_fd)
 /* rmdir: what is no empty directory is refused; STAGE leaves it where it is. adopts: a host of the
- * fleet, from whose staging area of this user names are taken, which else are no one's to submit.
+ * fleet, from whose staging area of this user names are taken, which is refused otherwise.
  * view: the mount table of the process that asks, unless that is reclaimd. */
 #define FIELDS_validate_message(F)                                                                 \
 	F(NUMBER, session) F(BOOL, rmdir) F(OPT_NAME, adopts) F(OPT_FD, view)
