@@ -353,6 +353,14 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 		leave_out(r, n, -EPERM, why);
 }
 
+/* May the engine be the first that looks at it? A unit's names have no device number, and are taken
+ * for what they are said to be: the engine looks whether they are as it comes to each, with all
+ * lanes. Looking at them here, before, would be a round trip after the other. */
+static bool name_is_left_to_engine(const struct run *r, const struct run_name *n, bool near)
+{
+	return r->m.unit && n->is.id.fsid == 0 && !near && r->m.unmoved_usec == 0;
+}
+
 /* All that is in the unit's directory and in its slice, unless there is a reason against it. */
 static void slice_fill(struct run *r, struct root_group *g, const char *why)
 {
@@ -365,8 +373,9 @@ static void slice_fill(struct run *r, struct root_group *g, const char *why)
 	tell_problem(r, r->shown, why, 0, /* is_error= */ false);
 }
 
-/* Looks at every name, and fills the group with those that are to go, in the order of their inode
- * numbers: what lies side by side goes side by side. In a protected or pinned directory none is. */
+/* Looks at every name that the engine is not to look at first, and fills the group with those that
+ * are to go, in the order of their inode numbers: what lies side by side goes side by side. In a
+ * protected or pinned directory none is. */
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
 	const char *why = protect_check_content(p, r->dir);
@@ -379,7 +388,12 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 	int k = lasting_fsid(r->dir, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++) {
-		name_verify(r, &r->v[i], p, near, fsid, &id);
+		if (name_is_left_to_engine(r, &r->v[i], near)) {
+			r->v[i].ino = r->v[i].is.id.ino;
+			r->v[i].dev = g->id.dev;
+		} else {
+			name_verify(r, &r->v[i], p, near, fsid, &id);
+		}
 		if (r->v[i].left_out)
 			continue;
 		if (why)

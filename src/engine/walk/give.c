@@ -61,12 +61,16 @@ static uint64_t name_usec(struct walker *w, uint64_t level, const struct frame *
 size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names)
 {
 	uint64_t usec = name_usec(w, level, f), takers = job_demand(w->job) + 1UL;
-	unsigned lanes =
-		MAX(tasks_setting(w->job->tasks).lanes, w->job->profile.server ? UNIT_LANES : 1);
+	unsigned own = tasks_setting(w->job->tasks).lanes,
+		 lanes = MAX(own, w->job->profile.server ? UNIT_LANES : 1);
 	uint64_t n = lanes * MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
+	/* What lanes have, or take next, is this host's part already: with 64 of them and 400
+	 * directories for three hosts it had more than half of all, and ended last. */
+	uint64_t all = names + own + tasks_queued(w->job->tasks);
 
 	/* One part of what there is stays here. */
-	n = CLAMP(n, 1UL, MIN((uint64_t)ENGINE_UNIT_NAMES, (names + takers - 1) / takers));
+	n = CLAMP(n, 1UL,
+		  MIN(MIN((uint64_t)ENGINE_UNIT_NAMES, names), (all + takers - 1) / takers));
 	return names > 0 && n * usec >= UNIT_LEAST_USEC ? n : 0;
 }
 
