@@ -381,6 +381,56 @@ START_TEST(a_flat_directory_is_given_in_slices)
 }
 END_TEST
 
+/* Subdirectories stay, whichever host comes first. */
+START_TEST(what_is_left_of_a_flat_directory_is_given)
+{
+	uint64_t own;
+
+	begin("t/ t/a/");
+	w.server = true;
+	w.away_usec = 1;
+	w.demand_from = 300;
+	directories("t/a/flat", 1, 1500);
+	tree_make(w.dir, "t/a/flat0/sub/ t/a/flat0/sub/x t/a/flat0/more/");
+	run_job(1, 0, &slow);
+	nothing_wrong();
+	ck_assert_uint_eq(w.n_units, 1);
+	ck_assert_str_eq(w.units[0].path, "t/a/flat0");
+	ck_assert_uint_eq(w.units[0].slice.slices, 2);
+	own = w.result.stats.entries;
+	ck_assert_uint_gt(own, 700);
+	ck_assert_uint_lt(own, 1100);
+	/* They were the giver's. */
+	ck_assert_uint_eq(count("t/a/flat0/sub") + count("t/a/flat0/more"), 0);
+	finish(0);
+	end();
+}
+END_TEST
+
+START_TEST(a_slice_has_no_subdirectories)
+{
+	struct unit u;
+
+	begin("t/ t/a/");
+	directories("t/a/flat", 1, 3000);
+	run_job(1, 2, NULL);
+	ck_assert_uint_eq(w.n_units, 2);
+	tree_make(w.dir, "t/a/flat0/b0/ t/a/flat0/b1/ t/a/flat0/b2/ t/a/flat0/b3/ t/a/flat0/b3/x");
+	for (size_t i = 0; i < 2; i++) {
+		u = w.units[i];
+		run_unit(&u, 0);
+		nothing_wrong();
+		ck_assert_uint_eq(count("t/a/flat0/b0") + count("t/a/flat0/b1") +
+					  count("t/a/flat0/b2") + count("t/a/flat0/b3"),
+				  5);
+	}
+	ck_assert_uint_eq(count("t/a/flat0"), 1 + 5);
+	run_job(2, 0, NULL);
+	ck_assert_uint_eq(count("t"), 0);
+	end();
+}
+END_TEST
+
 START_TEST(a_slice_is_cut_again_by_who_has_it)
 {
 	begin("t/ t/a/");
@@ -435,6 +485,8 @@ int main(void)
 				 what_is_not_taken_is_done_here,
 				 a_dry_run_gives_nothing,
 				 a_flat_directory_is_given_in_slices,
+				 what_is_left_of_a_flat_directory_is_given,
+				 a_slice_has_no_subdirectories,
 				 a_slice_is_cut_again_by_who_has_it,
 				 a_unit_that_was_moved_out_is_left_alone };
 

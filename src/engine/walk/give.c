@@ -19,6 +19,7 @@
 /* A directory of which so much has been read at a time is worth dividing, into slices that have so
  * many of that. Behind a server a millisecond away each name is one. */
 #define SLICED_NAMES 1000
+#define SLICED_NAMES_SERVER 500
 #define SLICE_NAMES 250
 
 /* What a unit should take here, with all lanes: much longer than what claiming it takes another
@@ -210,27 +211,40 @@ void give_names(struct walker *w, struct frame *f, uint64_t names)
 	free(c);
 }
 
+/* So many names that it is worth dividing them. */
+static size_t sliced_names(const struct walker *w)
+{
+	return w->job->profile.server ? SLICED_NAMES_SERVER : SLICED_NAMES;
+}
+
 bool give_slices(struct walker *w, int fd, size_t names)
 {
 	unsigned demand = job_demand(w->job);
 	size_t slices = MIN(demand + (size_t)1, names / SLICE_NAMES);
 	struct name_slice *own = &w->cur.slice;
+	unsigned gone = own->gone;
 	char buf[ENGINE_UNIT_PATH];
 	struct engine_unit u;
 
-	/* Subdirectories that were seen in it are this walker's, and go by themselves. */
-	if (demand == 0 || names < SLICED_NAMES || w->cur.pending > 0)
+	if (demand == 0 || names < sliced_names(w))
 		return false;
 	u = (struct engine_unit){ .path = way(w, w->cur_off, buf) };
-	if (!u.path || fd_identity(fd, "", &u.id) < 0 || name_slice_cut(own, (unsigned)slices) < 0)
+	if (!u.path || fd_identity(fd, "", &u.id) < 0)
 		return false;
+	/* Parts that no host has taken before are given first. */
+	if (own->gone + 1U >= own->parts) {
+		if (name_slice_cut(own, (unsigned)slices) < 0)
+			return false;
+		gone = 0;
+	}
 	while (own->gone + 1U < own->parts) {
 		u.slice = name_slice_next(own);
 		if (!give(w, &u))
 			break;
 		own->gone++;
 	}
-	debug_log("give: %u of %u slices of %s to other hosts", own->gone, own->parts, u.path);
+	debug_log("give: %u of %u slices of %s to other hosts", own->gone - gone, own->parts,
+		  u.path);
 	w->cur.shared = w->cur.shared || own->gone > 0;
-	return own->gone > 0;
+	return own->gone > gone;
 }

@@ -127,8 +127,10 @@ size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64
 /* Gives away units of the base frame f, which can spare so many names, as long as they are wanted.
  */
 void give_names(struct walker *w, struct frame *f, uint64_t names);
-/* Gives away slices of the current directory, open as fd, if they are wanted and a chunk of so many
- * names shows that it is worth it. True: some of the frame's own slice are another host's now. */
+/* Gives away slices of the current directory, open as fd, if they are wanted and so many names that
+ * are no directories, of a chunk or of what is left of one, show that it is worth it. Directories
+ * are in no slice: they stay this walker's. True: some of the frame's own slice are another host's
+ * now. */
 bool give_slices(struct walker *w, int fd, size_t names);
 
 /* share.c: gives pending directories to idle lanes, and those that can be spared then to other

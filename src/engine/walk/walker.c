@@ -226,13 +226,22 @@ static bool is_visited(const struct walker *w, const struct dentry *d)
 	return d->type == DT_DIR || w->job->o.rmdir;
 }
 
-/* Leaves in a chunk what is of this walker's slice. */
-static void listing_slice(const struct walker *w, struct dirlist *l)
+/* Has another host the subdirectories? A slice has none: they are those of the host that has cut
+ * the directory, which may be in the midst of them. */
+static bool is_slice(const struct walker *w)
 {
-	size_t n = 0;
+	return root_group_is_slice(w->node->group);
+}
 
-	for (size_t i = 0; i < l->n; i++)
-		if (name_slice_has(&w->cur.slice, dirlist_name(l, &l->v[i])))
+/* Leaves in a chunk, from `first` on, what is of this walker's slice. */
+static void listing_slice(const struct walker *w, struct dirlist *l, size_t first)
+{
+	size_t n = first;
+
+	for (size_t i = first; i < l->n; i++)
+		if (is_visited(w, &l->v[i])
+			    ? !is_slice(w)
+			    : name_slice_has(&w->cur.slice, dirlist_name(l, &l->v[i])))
 			l->v[n++] = l->v[i];
 	l->n = n;
 }
@@ -395,10 +404,12 @@ static struct batch *step_list(struct walker *w)
 	if (!l)
 		return NULL;
 	if (w->cur.slice.slices > 0)
-		listing_slice(w, l);
-	if (l == &w->own && give_slices(w, fd, l->n))
-		listing_slice(w, l);
+		listing_slice(w, l, 0);
 	n = listing_split(w, l);
+	if (l == &w->own && give_slices(w, fd, n)) {
+		listing_slice(w, l, 0);
+		n = l->n;
+	}
 	if (n == 0)
 		return NULL;
 	if (array_reserve(&w->results, &w->results_cap, n, 1) < 0) {
@@ -433,7 +444,7 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 			skipped(w, name, SKIP_CHANGED);
 			break;
 		}
-		r = trail_pend(w, name, 0);
+		r = is_slice(w) ? 0 : trail_pend(w, name, 0);
 		if (r < 0)
 			walker_failed(w, name, "cannot be taken up", r);
 		break;
@@ -443,6 +454,17 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 	default:
 		walker_failed(w, name, "cannot remove", -result);
 	}
+}
+
+/* What is left of a chunk may be a minute's work behind a server, and other hosts idle now. */
+static void rest_give(struct walker *w)
+{
+	int fd = w->batch.list == &w->own && job_demand(w->job) > 0 ? trail_fd(w) : -1;
+
+	if (fd < 0 || !give_slices(w, fd, w->n_unlinked - w->batch.n))
+		return;
+	listing_slice(w, &w->own, w->batch.n);
+	w->n_unlinked = w->own.n;
 }
 
 /* Gives away what other lanes or hosts could do, and goes on with the list. */
@@ -472,6 +494,8 @@ static struct batch *step_unlinked(struct walker *w)
 		else if (w->batch.results[i] != 0)
 			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
 	}
+	if (!moved && w->batch.n < w->n_unlinked)
+		rest_give(w);
 	if (!moved && w->batch.n < w->n_unlinked)
 		return next_piece(w);
 	if (w->cur.base) {
