@@ -35,7 +35,8 @@ struct world {
 	bool server;
 	unsigned given_at;       /* the first, in slices of work */
 	_Atomic unsigned slices; /* of work: so many were begun, on any lane */
-	unsigned demand_from;    /* there is demand when so many were begun */
+	unsigned demand_from;    /* there is demand when so many were begun, */
+	unsigned demand;         /* for so many units */
 	struct unit units[UNITS_MOST];
 	size_t n_units;
 	pthread_mutex_t lock;
@@ -48,6 +49,7 @@ static void begin(const char *tree)
 	memset(&w, 0, sizeof(w));
 	w.taken_most = UNITS_MOST;
 	w.away_usec = 1000;
+	w.demand = 1;
 	pthread_mutex_init(&w.lock, NULL);
 	scratch_make(w.dir, sizeof(w.dir));
 	tree_make(w.dir, "canary/ canary/x canary/y/ canary/y/z l>canary");
@@ -60,18 +62,26 @@ static void end(void)
 	scratch_remove(w.dir);
 }
 
+/* n of them in the directory, called by their numbers. */
+static void files(const char *directory, unsigned n)
+{
+	char name[128];
+
+	for (unsigned i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "%s%u", directory, i);
+		tree_make(w.dir, name);
+	}
+}
+
 /* Each is called prefix and a number. */
-static void directories(const char *prefix, unsigned n, unsigned files)
+static void directories(const char *prefix, unsigned n, unsigned files_each)
 {
 	char name[128];
 
 	for (unsigned i = 0; i < n; i++) {
 		(void)snprintf(name, sizeof(name), "%s%u/", prefix, i);
 		tree_make(w.dir, name);
-		for (unsigned k = 0; k < files; k++) {
-			(void)snprintf(name, sizeof(name), "%s%u/%u", prefix, i, k);
-			tree_make(w.dir, name);
-		}
+		files(name, files_each);
 	}
 }
 
@@ -90,7 +100,7 @@ static bool pace_begin(void *userdata, const _Atomic bool *cancelled, struct pac
 	(void)userdata;
 	(void)usleep(w.away_usec);
 	if (++w.slices == w.demand_from)
-		engine_demand(w.engine, 1);
+		engine_demand(w.engine, w.demand);
 	*ret = (struct pace_budget){ .entries = 1, .bytes = UINT64_MAX };
 	return !*cancelled;
 }
@@ -304,12 +314,7 @@ START_TEST(in_the_midst_of_many_files_directories_are_given)
 {
 	begin("t/");
 	directories("t/d", 20, 10);
-	for (unsigned i = 0; i < 400; i++) {
-		char name[32];
-
-		(void)snprintf(name, sizeof(name), "t/x%u", i);
-		tree_make(w.dir, name);
-	}
+	files("t/x", 400);
 	w.server = true;
 	w.demand_from = 50;
 	run_job(1, 0, &slow);
@@ -407,6 +412,35 @@ START_TEST(what_is_left_of_a_flat_directory_is_given)
 }
 END_TEST
 
+/* Also where a walker has been given the directory by another lane. */
+START_TEST(each_lane_gives_slices)
+{
+	char at[32];
+
+	begin("t/ t/a/");
+	w.server = true;
+	w.away_usec = 1;
+	w.demand_from = 60;
+	w.demand = 4;
+	/* Some of their subdirectories are read when slices have been given. */
+	for (unsigned i = 0; i < 4; i++) {
+		(void)snprintf(at, sizeof(at), "t/a/%u/", i);
+		tree_make(w.dir, at);
+		directories(strcat(at, "first"), 20, 0);
+		at[6] = '\0';
+		files(at, 3000);
+		directories(strcat(at, "last"), 20, 0);
+	}
+	run_job(4, 0, &slow);
+	nothing_wrong();
+	ck_assert_uint_eq(w.n_units, 4);
+	for (size_t i = 0; i < w.n_units; i++)
+		ck_assert_uint_gt(w.units[i].slice.slices, 0);
+	finish(0);
+	end();
+}
+END_TEST
+
 START_TEST(a_slice_has_no_subdirectories)
 {
 	struct unit u;
@@ -486,6 +520,7 @@ int main(void)
 				 a_dry_run_gives_nothing,
 				 a_flat_directory_is_given_in_slices,
 				 what_is_left_of_a_flat_directory_is_given,
+				 each_lane_gives_slices,
 				 a_slice_has_no_subdirectories,
 				 a_slice_is_cut_again_by_who_has_it,
 				 a_unit_that_was_moved_out_is_left_alone };

@@ -291,17 +291,21 @@ END_TEST
 START_TEST(a_slice_takes_its_names_only)
 {
 	_cleanup_close_ int job = job_make();
-	struct run_unit unit = { .path = "1/a", .id = identity("job/1/a"), .slices = 2 };
+	struct run_unit unit = { .path = "1/a/d", .id = identity("job/1/a/d"), .slices = 2 };
 
+	tree_make(f.dir, "job/1/a/d/y job/1/a/d/sub/ job/1/a/d/sub/x");
+	give_to_submitter("job");
 	fixture_start(&f, job);
 	ck_assert_int_eq(run(job, &unit, NULL, 0, 0), 0);
 	ck_assert_uint_eq(f.seen.kept, 0);
-	/* FNV-1a of "d" and "e", folded, differ in the lowest bit. */
-	ck_assert_int_eq(fixture_has(&f, "job/1/a/d") + fixture_has(&f, "job/1/a/e"), 1);
+	/* FNV-1a of "x" and "y", folded, differ in the lowest bit. */
+	ck_assert_int_eq(fixture_has(&f, "job/1/a/d/x") + fixture_has(&f, "job/1/a/d/y"), 1);
 	unit.slice = 1;
 	ck_assert_int_eq(run(job, &unit, NULL, 0, 0), 0);
-	ck_assert(!fixture_has(&f, "job/1/a/d") && !fixture_has(&f, "job/1/a/e"));
-	ck_assert(fixture_has(&f, "job/1/a") && canaries_live());
+	ck_assert(!fixture_has(&f, "job/1/a/d/x") && !fixture_has(&f, "job/1/a/d/y"));
+	/* Subdirectories are those of the host that has cut the directory. */
+	ck_assert(fixture_has(&f, "job/1/a/d/sub/x") && fixture_has(&f, "job/1/a/e/x"));
+	ck_assert(canaries_live());
 }
 END_TEST
 

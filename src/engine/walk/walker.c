@@ -230,7 +230,9 @@ static bool is_visited(const struct walker *w, const struct dentry *d)
  * the directory, which may be in the midst of them. */
 static bool is_slice(const struct walker *w)
 {
-	return root_group_is_slice(w->node->group);
+	const struct root_group *g = w->node->group;
+
+	return g && root_group_is_slice(g);
 }
 
 /* Leaves in a chunk, from `first` on, what is of this walker's slice. */
