@@ -14,6 +14,7 @@ from benchlib.trees import MIB
 from benchlib.verdict import P99_BAR, median
 
 ROUNDS = 3
+ROUNDS_SHORT = 1
 POLL_SECONDS = 0.01
 # When foreground I/O begins or ends: with much of the deletion still ahead.
 MID_SHARE = 0.25
@@ -24,13 +25,14 @@ SPEED_BAR = 0.95
 # Of the time that it takes without pacing, until all that it leaves is written back, too.
 DEBT_BAR = 1.3
 CALM_SECONDS_MOST = 120
+CALM_SECONDS_SHORT = 1
 RESUME_BAR_SECONDS = 1.0
 
 
-def wait_for_calm():
+def wait_for_calm(seconds_most):
     """Until no task has waited for I/O for a while: setting the stage was I/O too, and a run that
     starts right after it has reason to listen first whether it goes on."""
-    end = time.monotonic() + CALM_SECONDS_MOST
+    end = time.monotonic() + seconds_most
     while time.monotonic() < end:
         try:
             with open("/proc/pressure/io", encoding="ascii") as pressure:
@@ -44,9 +46,11 @@ def wait_for_calm():
 class Lone:
     """How long a deletion takes without foreground I/O, off and on by default."""
 
-    def __init__(self, stage, arms, timeout):
+    def __init__(self, stage, arms, timeout, short):
         self._stage = stage
         self._arms = arms
+        self._rounds = ROUNDS_SHORT if short else ROUNDS
+        self._calm_seconds = CALM_SECONDS_SHORT if short else CALM_SECONDS_MOST
         self._meter = Meter(stage.work, stage.filesystem, timeout)
 
     def run(self, name, *options):
@@ -54,7 +58,7 @@ class Lone:
         deleter = find(name)
         deleter = dataclasses.replace(deleter, options=(*deleter.options, *options))
         self._stage.reset()
-        wait_for_calm()
+        wait_for_calm(self._calm_seconds)
         with self._stage.disk.slow():
             measured = self._meter.run(
                 deleter.command(self._arms.program(deleter), self._stage.victim, self._stage.work.path))
@@ -67,7 +71,7 @@ class Lone:
     def compare(self):
         """In turn, not paced, paced without what it writes back in the end, and paced; seconds, medians."""
         rounds = [(self.run("off"), self.run(OWN, "--no-settle"), self.run(OWN))
-                  for _ in range(ROUNDS)]
+                  for _ in range(self._rounds)]
         failure = next((each.failure for some in rounds for each in some if each.failure), None)
         off, unsettled, own = zip(*rounds)
         return {"off": median([each.settled for each in off]),
@@ -184,12 +188,12 @@ def _departure(midway, full_seconds, full_rate):
     return result
 
 
-def measure(cell, stage, foreground, arms, timeout):
+def measure(cell, stage, foreground, arms, options):
     """All three, of one cell."""
     if arms.program(find(OWN)) is None:
         return
-    alone = Lone(stage, arms, timeout).compare()
-    midway = Midway(stage, foreground, arms, timeout)
+    alone = Lone(stage, arms, options.timeout, options.short).compare()
+    midway = Midway(stage, foreground, arms, options.timeout)
     arrival = _arrival(cell, midway)
     cell.dynamics = {"alone": alone, "arrival": arrival,
                      "departure": _departure(midway, alone["auto_returned"], arrival["full_rate"])}
