@@ -14,6 +14,7 @@
 #include "base/debug.h"
 #include "engine/core/slice.h"
 #include "engine/guard/roots.h"
+#include "identities.h"
 #include "walker-state.h"
 
 /* A directory of which so much has been read at a time is worth dividing, into slices that have so
@@ -112,42 +113,59 @@ static const char *way(struct walker *w, uint64_t off, char buf[ENGINE_UNIT_PATH
 /* Names from the front of a frame. */
 struct cut {
 	struct engine_unit_name v[ENGINE_UNIT_NAMES];
+	int errors[ENGINE_UNIT_NAMES];
 	char text[ENGINE_UNIT_BYTES];
 	size_t n, len;
 	uint64_t end; /* where they end in the frame */
 };
 
-/* A root must still be what was accepted; of others is given what is there. */
-static bool name_identify(const struct walker *w, const char *name, uint64_t pin,
-			  const struct identity *dir, struct identity *ret)
+/* Reads up to `most` names, and what they are: a root must still be what was accepted; of others
+ * what is there is given. Roots and others are not in one unit. */
+static void names_read(struct walker *w, const struct frame *f, size_t most, struct cut *ret)
 {
-	if (w->pins && pin > 0)
-		*ret = w->pins[pin - 1];
-	else if (fd_identity(w->node->fd, name, ret) < 0)
-		return false;
-	return S_ISDIR(ret->mode) && !ret->is_mount_root && ret->mnt_id == dir->mnt_id;
-}
-
-/* Reads up to `most` names. What is no directory any more, or cannot be asked, ends them: it is for
- * this walker to find out. */
-static void cut(struct walker *w, const struct frame *f, size_t most, const struct identity *dir,
-		struct cut *ret)
-{
-	uint64_t pin;
+	uint64_t at = f->pend_lo, pin;
+	bool roots = false;
 
 	ret->n = ret->len = 0;
-	ret->end = f->pend_lo;
 	assert(most <= ENGINE_UNIT_NAMES);
 	while (ret->n < most && ret->len + 256 <= sizeof(ret->text)) {
 		char *name = ret->text + ret->len;
 
-		if (trail_read(w, ret->end, /* end= */ false, name, &pin) < 0 ||
-		    !name_identify(w, name, pin, dir, &ret->v[ret->n].id))
-			return;
+		if (trail_read(w, at, /* end= */ false, name, &pin) < 0)
+			break;
+		if (ret->n == 0)
+			roots = w->pins && pin > 0;
+		else if (roots != (w->pins && pin > 0))
+			break;
+		if (roots)
+			ret->v[ret->n].id = w->pins[pin - 1];
+		ret->errors[ret->n] = 0;
 		ret->v[ret->n++].name = name;
 		ret->len += strlen(name) + 1;
-		ret->end += trail_record(strlen(name));
+		at += trail_record(strlen(name));
 	}
+	if (!roots)
+		identities_at(w->node->fd, ret->v, ret->errors, ret->n);
+}
+
+/* What is no directory any more, or cannot be asked, ends them: it is for this walker to find out.
+ */
+static void cut(struct walker *w, const struct frame *f, size_t most, const struct identity *dir,
+		struct cut *ret)
+{
+	size_t n = 0;
+
+	names_read(w, f, most, ret);
+	ret->end = f->pend_lo;
+	for (; n < ret->n; n++) {
+		const struct identity *id = &ret->v[n].id;
+
+		if (ret->errors[n] < 0 || !S_ISDIR(id->mode) || id->is_mount_root ||
+		    id->mnt_id != dir->mnt_id)
+			break;
+		ret->end += trail_record(strlen(ret->v[n].name));
+	}
+	ret->n = n;
 }
 
 static bool demand_take(struct engine_job *j)

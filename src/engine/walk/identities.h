@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The identities of many names of one directory. */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/core/engine-options.h"
+
+/* Fills v[i].id, of the name v[i].name beneath dirfd, and errors[i]: 0 or a negative errno. Several
+ * are asked for at once where the kernel lets that: behind a server each is a round trip, or, while
+ * lanes are at work there, a turn in its queue. */
+void identities_at(int dirfd, struct engine_unit_name *v, int *errors, size_t n);
