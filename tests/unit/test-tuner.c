@@ -125,6 +125,52 @@ START_TEST(waiting_lanes_become_more)
 }
 END_TEST
 
+/* Its first moments are spent on listing, so that nothing is known of the lanes it begins with. */
+static unsigned listing_ticks, served_at_a_time;
+
+static double listed_first_rate(struct setting s)
+{
+	if (listing_ticks > 0) {
+		listing_ticks--;
+		return 0;
+	}
+	return MIN(s.lanes, served_at_a_time) * 300.0;
+}
+
+static struct outcome leap(unsigned at_a_time)
+{
+	static const struct machine m = { listed_first_rate, idle_busy };
+	struct tuner_options o = far;
+
+	o.start.lanes = 16;
+	o.fixed_backend = true;
+	listing_ticks = 8; /* two are asked for a tick */
+	served_at_a_time = at_a_time;
+	return simulate(&m, &o, (struct setting){ BACKEND_THREADS, 64 }, 3);
+}
+
+START_TEST(a_leap_that_brings_nothing_is_taken_back)
+{
+	struct outcome o = leap(10);
+
+	ck_assert_uint_eq(o.last.lanes, 16);
+	ck_assert(o.entries >= o.best_entries * 0.97);
+	/* Not to fewer than it needs. */
+	o = leap(20);
+	ck_assert_uint_eq(o.last.lanes, 32);
+	ck_assert(o.entries >= o.best_entries * 0.97);
+}
+END_TEST
+
+START_TEST(a_leap_that_pays_costs_little)
+{
+	struct outcome o = leap(64);
+
+	ck_assert_uint_eq(o.last.lanes, 64);
+	ck_assert(o.entries >= o.best_entries * 0.95);
+}
+END_TEST
+
 static double ring_rate(struct setting s)
 {
 	return s.backend == BACKEND_URING ? 9000 : 3000;
@@ -503,6 +549,8 @@ int main(void)
 {
 	const TTest *tests[] = { computing_lanes_are_left_alone,
 				 waiting_lanes_become_more,
+				 a_leap_that_brings_nothing_is_taken_back,
+				 a_leap_that_pays_costs_little,
 				 a_better_backend_is_found_when_lanes_wait,
 				 a_ring_is_found_within_the_bound,
 				 trials_in_vain_cost_little,

@@ -18,6 +18,14 @@
 #define LEAP 16
 #define LEAP_BUSY 0.25
 
+/* A leap may have gone too far, which costs nothing there, and much elsewhere: a client of a server
+ * that has 10 requests under way makes each of 64 lanes wait six times as long,
+ * with the lock of a directory, too, in which other lanes have to look, and what 64 lanes have
+ * begun no other host can take. So fewer are tried at once, down to those that it began with, and
+ * kept if they are as fast, of so many entries. */
+#define SHRINK_ENTRIES 300
+#define SHRINK_SAME 0.95
+
 /* What an operation takes is told by so many of them, or by so much time. With one lane they take
  * long, and differ little from each other; the first judgement is of fewer still, as all others
  * wait for it: 40 were a sixth of the time of 64 directories of 25 behind 1 ms. And after so many
@@ -244,6 +252,38 @@ static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
 	op_more_later(t, now);
 }
 
+/* After a leap: half of the lanes, once what all of them bring is known. */
+static void shrink_next(struct tuner *t, uint64_t now)
+{
+	if (t->shrink++ == 1)
+		return;
+	t->shrink = 2;
+	if (t->best.lanes / 2 < t->o.start.lanes) {
+		t->shrink = 0;
+		t->retry_usec[MORE] = now + RETRY;
+		return;
+	}
+	t->now.lanes = t->best.lanes / 2;
+	t->tried = FEWER;
+	t->trying = true;
+	t->why = "trial of fewer lanes after a leap";
+}
+
+static void shrink_end(struct tuner *t, uint64_t now, double rate, double op)
+{
+	t->trying = false;
+	if (rate >= t->best_rate * SHRINK_SAME) {
+		t->best = t->now;
+		t->best_rate = MAX(rate, t->best_rate);
+		t->best_op = op;
+		return;
+	}
+	t->shrink = 0;
+	t->retry_usec[FEWER] = now + RETRY;
+	t->now = t->best;
+	t->why = "fewer lanes are slower: back";
+}
+
 /* Starts the next trial that is allowed, if any. */
 static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 {
@@ -251,6 +291,10 @@ static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 	 * lanes that it need not save up first. */
 	uint64_t cost = 2 * WINDOW;
 
+	if (t->shrink > 0) {
+		shrink_next(t, now);
+		return;
+	}
 	for (unsigned n = 0; n < NEIGHBOURS; n++) {
 		struct setting s;
 		bool urgent = waiting && n == MORE;
@@ -274,6 +318,8 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 {
 	t->trying = false;
 	if (rate > t->best_rate * GAIN && op / OP_KEEP <= op_most(t)) {
+		if (t->o.remote && t->o.op_usec == 0 && t->now.lanes > 2 * t->best.lanes)
+			t->shrink = 1;
 		t->best = t->now;
 		t->best_rate = rate;
 		t->best_op = op;
@@ -349,6 +395,8 @@ static bool window_full(const struct tuner *t, const struct tuner_sample *s)
 
 	if (spent < LEAP_WINDOW)
 		return false;
+	if (t->shrink > 0)
+		return s->entries - t->window.entries >= SHRINK_ENTRIES || spent >= OP_WINDOW;
 	if (t->o.op_usec)
 		return s->entries - t->window.entries >= op_entries(t) || spent >= OP_WINDOW;
 	return spent >= WINDOW || (t->fresh && waited(t, s, LEAP_BUSY));
@@ -377,10 +425,13 @@ static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate, do
 		t->alone_op += (op - t->alone_op) / 4;
 	if (t->relief) {
 		relief_end(t, now, rate, op);
+	} else if (t->trying && t->shrink > 0) {
+		shrink_end(t, now, rate, op);
 	} else if (t->trying) {
 		trial_end(t, now, 2 * spent, rate, op);
 	} else {
-		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
+		t->best_rate =
+			t->best_rate > 0 && t->shrink == 0 ? (t->best_rate + rate) / 2 : rate;
 		t->best_op = t->best_op > 0 ? (t->best_op + op) / 2 : op;
 		t->long_windows = op > op_most(t) ? t->long_windows + 1 : 0;
 	}
