@@ -111,6 +111,11 @@ class CephFS(Cluster):
         return {k.removeprefix("req_").removesuffix("_latency"): v["avgcount"]
                 for k, v in self.counters("mds")["mds_server"].items() if k.endswith("_latency")}
 
+    def forget(self):
+        """Has clients give back what they hold, which is asked of them name by name otherwise when
+        another one deletes: 34 entries a second in place of 400."""
+        self.ceph("tell", "mds.*", "cache", "drop", "60")
+
     def syncs(self):
         """How often the client was asked for a file or directory to be safe."""
         return self.counters("client")["client"]["fsync"]["avgcount"]

@@ -115,6 +115,9 @@ class Cluster:
         """Beneath the cluster's own directory."""
         return os.path.join(self.dir, *names)
 
+    def forget(self):
+        """Has its clients give back what they hold of what they have made, if they do."""
+
     def log(self, name):
         """What a server has said."""
         with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as f:
