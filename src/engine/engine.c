@@ -15,6 +15,7 @@
 #include "engine/tune/lanes.h"
 #include "engine/core/engine-job.h"
 #include "engine/guard/roots.h"
+#include "engine/guard/still-inside.h"
 #include "moosefs/moosefs-slices.h"
 #include "engine/walk/node.h"
 #include "engine/remove/queue.h"
@@ -113,6 +114,9 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	}
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
+	/* Elsewhere a look costs less than to ask whether another lane has had one. */
+	if (e->job.profile.server)
+		e->job.look = tree_look_new();
 	r = fds_divide(&e->job);
 	if (r >= 0 && e->job.o.fixed_backend && e->job.o.backend == BACKEND_URING &&
 	    !queue_ring_usable())
@@ -133,6 +137,7 @@ struct engine *engine_free(struct engine *e)
 		return NULL;
 	atomic_store(&e->job.cancelled, true);
 	lanes_free(e->lanes);
+	tree_look_free(e->job.look);
 	pthread_mutex_destroy(&e->job.report_lock);
 	pthread_mutex_destroy(&e->job.links_lock);
 	fd_closep(&e->fd);

@@ -9,6 +9,7 @@
 #include "engine-options.h"
 
 struct tasks;
+struct tree_look;
 
 struct engine_job {
 	struct engine_options o;
@@ -16,6 +17,7 @@ struct engine_job {
 	const struct pace *pace; /* or NULL */
 	struct stats stats;      /* only through stat_add and job_stats */
 	struct tasks *tasks;
+	struct tree_look *look;      /* behind a server, or NULL */
 	uint64_t dev;                /* of the filesystem */
 	_Atomic size_t allowance;    /* see dirlist.h */
 	_Atomic size_t no_allowance; /* for lists that are not to become larger than their own */

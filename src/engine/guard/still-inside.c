@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/macros.h"
 #include "base/mounts.h"
 
 /* Paths are as old as what the kernel remembers. Where another host can have moved the tree, only
@@ -22,7 +25,92 @@ static bool is_there(int dirfd, const char *name)
 	       (errno != ENOENT && errno != ESTALE);
 }
 
-int still_inside(int dirfd, const char *name, int fd)
+/* A look of a known tree is not asked for again before. */
+#define LOOK_EVERY (5 * USEC_PER_MSEC)
+#define LOOK_SHARE 10
+
+/* For so long lanes go on while another one looks. A metadata server may answer a look at a
+ * directory that something has just been removed from when that is in its journal, up to five
+ * seconds later (CephFS), and removes what is in other directories meanwhile. One that does not
+ * answer at all is waited for. */
+#define LOOK_LONGEST USEC_PER_SEC
+
+struct tree_look {
+	pthread_mutex_t lock;
+	uint64_t dev, ino; /* of the directory that the tree is in */
+	char name[NAME_MAX + 1];
+	uint64_t seen_usec; /* when the last look began that found it; 0: none has */
+	uint64_t took_usec;
+	bool looking; /* a lane is, for that tree */
+};
+
+struct tree_look *tree_look_new(void)
+{
+	struct tree_look *l = calloc(1, sizeof(*l));
+
+	if (l)
+		pthread_mutex_init(&l->lock, NULL);
+	return l;
+}
+
+struct tree_look *tree_look_free(struct tree_look *l)
+{
+	if (l)
+		pthread_mutex_destroy(&l->lock);
+	free(l);
+	return NULL;
+}
+
+/* Whether it is known to be there; if not, *ret_looks says whether this lane looks for all. */
+static bool is_known(struct tree_look *l, uint64_t now, const struct identity *dir,
+		     const char *name, bool *ret_looks)
+{
+	bool same = l->dev == dir->dev && l->ino == dir->ino && strcmp(l->name, name) == 0;
+	uint64_t due = l->seen_usec + MAX(LOOK_EVERY, l->took_usec * LOOK_SHARE);
+
+	*ret_looks = false;
+	if (same && l->seen_usec > 0 && now < due + (l->looking ? LOOK_LONGEST : 0))
+		return true;
+	if (l->looking)
+		return false;
+	if (!same) {
+		l->dev = dir->dev;
+		l->ino = dir->ino;
+		(void)snprintf(l->name, sizeof(l->name), "%s", name);
+		l->seen_usec = l->took_usec = 0;
+	}
+	l->looking = *ret_looks = true;
+	return false;
+}
+
+bool tree_look_has(struct tree_look *l, uint64_t now, int dirfd, const char *name)
+{
+	struct identity dir;
+	bool known, looks, there;
+	uint64_t took;
+
+	if (fd_whereabouts(dirfd, "", 0, &dir) < 0)
+		return is_there(dirfd, name);
+	pthread_mutex_lock(&l->lock);
+	known = is_known(l, now, &dir, name, &looks);
+	pthread_mutex_unlock(&l->lock);
+	if (known)
+		return true;
+	took = now_usec();
+	there = is_there(dirfd, name);
+	took = now_usec() - took;
+	pthread_mutex_lock(&l->lock);
+	/* What one lane does not find any more, the others look for themselves. */
+	if (looks)
+		l->took_usec = took;
+	if (looks || !there)
+		l->seen_usec = there ? now : 0;
+	l->looking = l->looking && !looks;
+	pthread_mutex_unlock(&l->lock);
+	return there;
+}
+
+int still_inside(struct tree_look *l, int dirfd, const char *name, int fd)
 {
 	char top[PATH_MAX + NAME_MAX + 2], path[PATH_MAX + 1];
 	ssize_t len = fd_path(dirfd, top, PATH_MAX + 1);
@@ -31,7 +119,8 @@ int still_inside(int dirfd, const char *name, int fd)
 	bool gone;
 
 	if (len > 0 && path_len > 0 && path_join(top, sizeof(top), name) &&
-	    path_beneath(path, top) && is_there(dirfd, name))
+	    path_beneath(path, top) &&
+	    (l ? tree_look_has(l, now_usec(), dirfd, name) : is_there(dirfd, name)))
 		return 1;
 	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
 	 * says so in words which may just as well be a name. Asked last: it may go at any moment.

@@ -51,7 +51,7 @@ uint8_t batch_check(struct batch *b, size_t first)
 		return BATCH_MOVED;
 	if (last + CHECK_EVERY > now)
 		return 0;
-	if (still_inside(b->tree_dirfd, b->tree_name, b->dirfd) == 0) {
+	if (still_inside(b->job->look, b->tree_dirfd, b->tree_name, b->dirfd) == 0) {
 		atomic_store(b->checked_usec, UINT64_MAX);
 		return BATCH_MOVED;
 	}

@@ -113,7 +113,7 @@ static void rmdir_failed(struct engine_job *j, struct node *n, int error)
 	job_error(j, path, held ? SNAPDIR_HOLDS : "cannot remove directory", error);
 }
 
-bool node_in_place(const struct node *n)
+bool node_in_place(const struct engine_job *j, const struct node *n)
 {
 	for (;; n = n->parent) {
 		struct identity is, was;
@@ -122,7 +122,7 @@ bool node_in_place(const struct node *n)
 
 		if (!tree)
 			return true;
-		r = still_inside(top, tree, n->fd);
+		r = still_inside(j->look, top, tree, n->fd);
 		if (r >= 0)
 			return r == 1;
 		/* A unit's own way is one that the kernel can spell. */
@@ -150,7 +150,7 @@ static int node_rmdir(struct engine_job *j, struct node *n)
 	if (shared)
 		return 0;
 	/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
-	if (!node_in_place(n->parent)) {
+	if (!node_in_place(j, n->parent)) {
 		atomic_store(&n->parent->failed, true);
 		(void)node_path(n, path, sizeof(path));
 		job_skip(j, SKIP_MOVED, path);

@@ -50,7 +50,7 @@ int node_tree(const struct node *n, const char **ret_name);
 
 /* Is it still where it was entered, up to the parentless node? Followed up, level by level, to the
  * first whose path the kernel can spell, which settles the rest. */
-bool node_in_place(const struct node *n);
+bool node_in_place(const struct engine_job *j, const struct node *n);
 
 /* Writes the node's path for messages into buf (truncated in the middle if need be). Returns its
  * length. */

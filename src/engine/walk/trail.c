@@ -345,10 +345,12 @@ static bool in_place(struct walker *w, const char *tree, int top)
 	size_t from = 0;
 	uint64_t off;
 
-	if (!node_in_place(w->node))
+	if (!node_in_place(w->job, w->node))
 		return false;
 	for (size_t i = 0; i < w->anchors.n; i++) {
-		int r = v[i].level == 0 && !w->node->parent ? 1 : still_inside(top, tree, v[i].fd);
+		int r = v[i].level == 0 && !w->node->parent
+				? 1
+				: still_inside(w->job->look, top, tree, v[i].fd);
 
 		if (r == 0)
 			return false;
@@ -376,7 +378,7 @@ void trail_check(struct walker *w)
 	if (!tree || last == UINT64_MAX || now < last + MAX(CHECK_EVERY, w->check_pause_usec))
 		return;
 	fd = anchors_fd(&w->anchors, w->level);
-	r = fd < 0 ? -ENAMETOOLONG : still_inside(top, tree, fd);
+	r = fd < 0 ? -ENAMETOOLONG : still_inside(w->job->look, top, tree, fd);
 	if (r < 0)
 		r = in_place(w, tree, top);
 	w->check_pause_usec = (now_usec() - now) * CHECK_SHARE;
