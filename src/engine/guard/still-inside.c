@@ -25,9 +25,11 @@ static bool is_there(int dirfd, const char *name)
 	       (errno != ENOENT && errno != ESTALE);
 }
 
-/* A look of a known tree is not asked for again before. */
+/* A look of a known tree is not asked for again before; nor sooner than ten times what it took, up
+ * to a second, which is also what kernels keep of a name on MooseFS. */
 #define LOOK_EVERY (5 * USEC_PER_MSEC)
 #define LOOK_SHARE 10
+#define LOOK_PAUSE_MOST USEC_PER_SEC
 
 /* For so long lanes go on while another one looks. A metadata server may answer a look at a
  * directory that something has just been removed from when that is in its journal, up to five
@@ -39,7 +41,7 @@ struct tree_look {
 	pthread_mutex_t lock;
 	uint64_t dev, ino; /* of the directory that the tree is in */
 	char name[NAME_MAX + 1];
-	uint64_t seen_usec; /* when the last look began that found it; 0: none has */
+	uint64_t seen_usec; /* when the last look ended that found it; 0: none has */
 	uint64_t took_usec;
 	bool looking; /* a lane is, for that tree */
 };
@@ -66,7 +68,7 @@ static bool is_known(struct tree_look *l, uint64_t now, const struct identity *d
 		     const char *name, bool *ret_looks)
 {
 	bool same = l->dev == dir->dev && l->ino == dir->ino && strcmp(l->name, name) == 0;
-	uint64_t due = l->seen_usec + MAX(LOOK_EVERY, l->took_usec * LOOK_SHARE);
+	uint64_t due = l->seen_usec + CLAMP(l->took_usec * LOOK_SHARE, LOOK_EVERY, LOOK_PAUSE_MOST);
 
 	*ret_looks = false;
 	if (same && l->seen_usec > 0 && now < due + (l->looking ? LOOK_LONGEST : 0))
@@ -104,7 +106,7 @@ bool tree_look_has(struct tree_look *l, uint64_t now, int dirfd, const char *nam
 	if (looks)
 		l->took_usec = took;
 	if (looks || !there)
-		l->seen_usec = there ? now : 0;
+		l->seen_usec = there ? now + took : 0;
 	l->looking = l->looking && !looks;
 	pthread_mutex_unlock(&l->lock);
 	return there;

@@ -21,9 +21,8 @@ struct tree_look *tree_look_new(void);
 struct tree_look *tree_look_free(struct tree_look *l);
 
 /* Is there a `name` in dirfd, as far as looks tell that are not older than 5 ms, or ten times what
- * the last one took? While another lane looks, that may be exceeded by a second. now_usec is
- * now_usec().
- */
+ * the last one took, but a second at most? While another lane looks, that may be exceeded by a
+ * second. now_usec is now_usec(). */
 bool tree_look_has(struct tree_look *l, uint64_t now_usec, int dirfd, const char *name);
 
 /* l: what the run's lanes know together; NULL: this one looks by itself. Returns 1 if fd lies at or
