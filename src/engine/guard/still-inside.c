@@ -39,7 +39,7 @@ static bool is_there(int dirfd, const char *name)
 
 struct tree_look {
 	pthread_mutex_t lock;
-	uint64_t dev, ino; /* of the directory that the tree is in */
+	struct identity dir; /* that the tree is in, as fd_whereabouts has it */
 	char name[NAME_MAX + 1];
 	uint64_t seen_usec; /* when the last look ended that found it; 0: none has */
 	uint64_t took_usec;
@@ -67,7 +67,7 @@ struct tree_look *tree_look_free(struct tree_look *l)
 static bool is_known(struct tree_look *l, uint64_t now, const struct identity *dir,
 		     const char *name, bool *ret_looks)
 {
-	bool same = l->dev == dir->dev && l->ino == dir->ino && strcmp(l->name, name) == 0;
+	bool same = identity_equal(&l->dir, dir) && strcmp(l->name, name) == 0;
 	uint64_t due = l->seen_usec + CLAMP(l->took_usec * LOOK_SHARE, LOOK_EVERY, LOOK_PAUSE_MOST);
 
 	*ret_looks = false;
@@ -76,8 +76,7 @@ static bool is_known(struct tree_look *l, uint64_t now, const struct identity *d
 	if (l->looking)
 		return false;
 	if (!same) {
-		l->dev = dir->dev;
-		l->ino = dir->ino;
+		l->dir = *dir;
 		(void)snprintf(l->name, sizeof(l->name), "%s", name);
 		l->seen_usec = l->took_usec = 0;
 	}

@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "batch-work.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "queue.h"
+#include "ring.h"
 #include "base/macros.h"
 
 #define RING_ENTRIES 256
@@ -219,51 +219,11 @@ struct queue *queue_free(struct queue *q)
 	return NULL;
 }
 
-/* Nothing but unlinkat can be asked of this ring, even by code that should not have it. */
-static int restrict_ring(struct io_uring *ring)
-{
-	struct io_uring_restriction allowed[] = {
-		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_UNLINKAT },
-		{ .opcode = IORING_RESTRICTION_REGISTER_OP,
-		  .register_op = IORING_REGISTER_IOWQ_MAX_WORKERS },
-		{ .opcode = IORING_RESTRICTION_REGISTER_OP,
-		  .register_op = IORING_REGISTER_ENABLE_RINGS },
-	};
-
-	/* By system call, because liburing 2.3 declares the two functions and does not export them.
-	 */
-	if (syscall(SYS_io_uring_register, ring->ring_fd, IORING_REGISTER_RESTRICTIONS, allowed,
-		    ELEMENTSOF(allowed)) < 0)
-		return -errno;
-	if (syscall(SYS_io_uring_register, ring->ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) <
-	    0)
-		return -errno;
-	return 0;
-}
-
-static int ring_new(struct io_uring *ring)
-{
-	struct io_uring_params p = { .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP };
-	struct io_uring_probe *probe;
-	int r = io_uring_queue_init_params(RING_ENTRIES, ring, &p);
-
-	if (r < 0)
-		return r;
-	probe = io_uring_get_probe_ring(ring);
-	r = probe && io_uring_opcode_supported(probe, IORING_OP_UNLINKAT) ? 0 : -EOPNOTSUPP;
-	io_uring_free_probe(probe);
-	if (r >= 0)
-		r = restrict_ring(ring);
-	if (r < 0)
-		io_uring_queue_exit(ring);
-	return r;
-}
-
 bool queue_ring_usable(void)
 {
 	struct io_uring ring;
 
-	if (ring_new(&ring) < 0)
+	if (ring_new(&ring, RING_ENTRIES, IORING_OP_UNLINKAT) < 0)
 		return false;
 	io_uring_queue_exit(&ring);
 	return true;
@@ -281,7 +241,7 @@ int queue_new(struct queue **ret, struct setting s)
 	if (!q->slots)
 		r = -ENOMEM;
 	else if (s.backend == BACKEND_URING)
-		r = ring_new(&q->ring);
+		r = ring_new(&q->ring, RING_ENTRIES, IORING_OP_UNLINKAT);
 	if (r < 0) {
 		queue_free(q);
 		return r;

@@ -18,11 +18,11 @@
 #define LEAP 16
 #define LEAP_BUSY 0.25
 
-/* A leap may have gone too far, which costs nothing there, and much elsewhere: a client of a server
- * that has 10 requests under way makes each of 64 lanes wait six times as long,
- * with the lock of a directory, too, in which other lanes have to look, and what 64 lanes have
- * begun no other host can take. So fewer are tried at once, down to those that it began with, and
- * kept if they are as fast, of so many entries. */
+/* A leap may go too far. That costs this run nothing, and much elsewhere: where a server's client
+ * has ten requests under way, each of 64 lanes waits six times as long as one of ten. Meanwhile it
+ * holds the lock of a directory in which other lanes have to look, and what it has begun cannot be
+ * given to another host. So fewer lanes are tried at once, down to those that the run began with.
+ * They are kept if they are as fast, as so many entries tell. */
 #define SHRINK_ENTRIES 300
 #define SHRINK_SAME 0.95
 
@@ -255,9 +255,10 @@ static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
 /* After a leap: half of the lanes, once what all of them bring is known. */
 static void shrink_next(struct tuner *t, uint64_t now)
 {
-	if (t->shrink++ == 1)
+	if (t->shrink == 1) {
+		t->shrink = 2;
 		return;
-	t->shrink = 2;
+	}
 	if (t->best.lanes / 2 < t->o.start.lanes) {
 		t->shrink = 0;
 		t->retry_usec[MORE] = now + RETRY;

@@ -63,8 +63,8 @@ struct tuner {
 	bool fresh;              /* nothing was judged yet */
 	bool unseen;             /* where the window began nothing was to be seen */
 	bool leap;               /* the next trial of more lanes goes far at once */
-	unsigned shrink;         /* it did, and paid, behind a server: 1, what that brought is
-				  * measured; 2, fewer are tried */
+	unsigned shrink;         /* after a leap that paid behind a server: 1, what it brought is
+				  * measured; 2, fewer lanes are tried */
 	bool relief;             /* it is tried because operations take too long */
 	uint64_t retry_usec[16]; /* per neighbour: not before */
 	unsigned tried;          /* index into it */

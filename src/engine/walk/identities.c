@@ -6,11 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "engine/remove/ring.h"
 #include "identities.h"
 
 /* So many under way together. Of 134 names 3 ms away, beside 64 lanes, each took 8 ms by itself. */
@@ -22,26 +21,6 @@ struct looks {
 	struct statx answers[AT_ONCE];
 	int errors[AT_ONCE];
 };
-
-/* Nothing but statx can be asked of it. */
-static int ring_restrict(struct io_uring *ring)
-{
-	struct io_uring_restriction allowed[] = {
-		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_STATX },
-		{ .opcode = IORING_RESTRICTION_REGISTER_OP,
-		  .register_op = IORING_REGISTER_IOWQ_MAX_WORKERS },
-		{ .opcode = IORING_RESTRICTION_REGISTER_OP,
-		  .register_op = IORING_REGISTER_ENABLE_RINGS },
-	};
-
-	/* By system call: liburing 2.3 does not export the functions. */
-	if (syscall(SYS_io_uring_register, ring->ring_fd, IORING_REGISTER_RESTRICTIONS, allowed,
-		    ELEMENTSOF(allowed)) < 0 ||
-	    syscall(SYS_io_uring_register, ring->ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) <
-		    0)
-		return -errno;
-	return 0;
-}
 
 static struct looks *looks_free(struct looks *l)
 {
@@ -55,17 +34,14 @@ static struct looks *looks_free(struct looks *l)
 /* NULL where there is no memory for it, or the kernel has no such rings for this process. */
 static struct looks *looks_new(void)
 {
-	struct io_uring_params p = { .flags = IORING_SETUP_R_DISABLED };
 	/* The kernel's own number is four for each processor; these wait for a server. */
 	unsigned workers[2] = { AT_ONCE, 0 };
 	struct looks *l = calloc(1, sizeof(*l));
 
-	if (!l || io_uring_queue_init_params(AT_ONCE, &l->ring, &p) < 0) {
+	if (!l || ring_new(&l->ring, AT_ONCE, IORING_OP_STATX) < 0) {
 		free(l);
 		return NULL;
 	}
-	if (ring_restrict(&l->ring) < 0)
-		return looks_free(l);
 	(void)io_uring_register_iowq_max_workers(&l->ring, workers);
 	return l;
 }
