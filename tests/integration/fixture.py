@@ -152,7 +152,8 @@ class Scratch:
     def killed(self, sig, frame):
         """unittest would take an exception here for a failure and go on."""
         for task in os.listdir("/proc/self/task"):
-            with open("/proc/self/task/%s/children" % task) as f:
+            # A thread may have ended meanwhile.
+            with contextlib.suppress(FileNotFoundError), open("/proc/self/task/%s/children" % task) as f:
                 for pid in set(map(int, f.read().split())) - self.spared:
                     os.kill(pid, signal.SIGKILL)
         if os.getpid() == self.owner:
