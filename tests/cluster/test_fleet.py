@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 # pylint: disable=wrong-import-position
 import fixture
 import fleet
-from fixture import fill, listing
+from fixture import fill, listing, names_in
 
 
 class Staging(fleet.Case):
@@ -166,7 +166,7 @@ class Joined(fleet.Case):
 
     def ends(self, host, job, state="done"):
         self.assertEqual(host.client().wait(job), state, host.daemon.said())
-        self.until(lambda: not os.path.isdir(self.fleet.part(host, "0")) or os.listdir(self.fleet.part(host, "0")) == [])
+        self.until(lambda: names_in(self.fleet.part(host, "0")) == [])
         self.until(lambda: not os.path.isdir(self.fleet.part(host, "marks"))
                    or os.listdir(self.fleet.part(host, "marks")) == [])
         for other in self.hosts:

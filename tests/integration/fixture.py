@@ -420,6 +420,14 @@ def listing(base):
     return sorted(os.fsdecode(n) for n in found)
 
 
+def names_in(directory):
+    """The names in a directory; none if it is not there, or is removed meanwhile."""
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 FS_IMMUTABLE_FL, FS_APPEND_FL = 0x10, 0x20
 

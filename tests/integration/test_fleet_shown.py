@@ -12,7 +12,7 @@ import daemon_fixture
 import fixture
 import openmetrics
 import terminal
-from fixture import Proc, build, fill, scratch
+from fixture import Proc, build, fill, names_in, scratch
 from fleet_wire import PROGRAM, Companion, regular, server_of
 
 
@@ -88,7 +88,7 @@ class Case(daemon_fixture.Case):
     def play(self, host, units):
         """Another host on the same filesystem, which wants so many units."""
         at = os.path.join(self.data, ".reclaim", "id")
-        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+        self.until(lambda: names_in(at))
         c = self.played(host, identity=os.listdir(at)[0])
         if units:
             c.capacity(units)
@@ -316,7 +316,7 @@ class Status(Case):
         """Users of the hosts that are there have other numbers, as it is configured."""
         at = os.path.join(self.data, ".reclaim", "id")
         self.join()
-        self.until(lambda: os.path.isdir(at) and os.listdir(at))
+        self.until(lambda: names_in(at))
         self.played("b", identity=os.listdir(at)[0])
         self.daemon.configure(self.configuration().replace("name: a", "name: a, uid-space: ldap"))
         self.daemon.client().call("Reload")
