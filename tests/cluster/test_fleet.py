@@ -167,8 +167,7 @@ class Joined(fleet.Case):
     def ends(self, host, job, state="done"):
         self.assertEqual(host.client().wait(job), state, host.daemon.said())
         self.until(lambda: names_in(self.fleet.part(host, "0")) == [])
-        self.until(lambda: not os.path.isdir(self.fleet.part(host, "marks"))
-                   or os.listdir(self.fleet.part(host, "marks")) == [])
+        self.until(lambda: names_in(self.fleet.part(host, "marks")) == [])
         for other in self.hosts:
             self.assertNotIn("of no job", other.daemon.said())
 
