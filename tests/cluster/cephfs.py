@@ -111,10 +111,10 @@ class CephFS(Cluster):
         return {k.removeprefix("req_").removesuffix("_latency"): v["avgcount"]
                 for k, v in self.counters("mds")["mds_server"].items() if k.endswith("_latency")}
 
-    def forget(self):
+    def forget(self, seconds=60):
         """Has clients give back what they hold, which is asked of them name by name otherwise when
-        another one deletes: 34 entries a second in place of 400."""
-        self.ceph("tell", "mds.*", "cache", "drop", "60")
+        another one deletes: 34 entries a second in place of 400. Those that do not answer have so long."""
+        self.ceph("tell", "mds.*", "cache", "drop", str(seconds))
 
     def syncs(self):
         """How often the client was asked for a file or directory to be safe."""

@@ -115,8 +115,8 @@ class Cluster:
         """Beneath the cluster's own directory."""
         return os.path.join(self.dir, *names)
 
-    def forget(self):
-        """Has its clients give back what they hold of what they have made, if they do."""
+    def forget(self, seconds=60):
+        """Has its clients give back what they hold of what they have made, if they do; each has so long."""
 
     def log(self, name):
         """What a server has said."""

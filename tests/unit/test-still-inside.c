@@ -2,7 +2,12 @@
 /* What is known of a tree is known for a moment, and of that one alone. */
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/guard/still-inside.h"
@@ -15,6 +20,26 @@
 static char dir[PATH_MAX];
 static struct tree_look *look;
 static int top, other;
+
+/* The next look at the tree takes until it is let go on, as one at a server does. */
+static atomic_bool hang;
+static sem_t hangs, goes_on;
+
+int __real_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
+		 struct statx *restrict sx);
+int __wrap_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
+		 struct statx *restrict sx);
+
+int __wrap_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
+		 struct statx *restrict sx)
+{
+	if (strcmp(path, "t") == 0 && atomic_exchange(&hang, false)) {
+		(void)sem_post(&hangs);
+		while (sem_wait(&goes_on) < 0)
+			;
+	}
+	return __real_statx(dirfd, path, flags, mask, sx);
+}
 
 static void begin(void)
 {
@@ -91,10 +116,69 @@ START_TEST(what_is_moved_here_is_seen_at_once)
 }
 END_TEST
 
+#define MSEC USEC_PER_MSEC
+#define QUICK (20 * MSEC) /* a look holds ten times as long as it took */
+
+/* It is seen at that time. */
+static uint64_t look_quickly(void)
+{
+	for (int i = 0; i < 100; i++) {
+		uint64_t now = now_usec();
+
+		ck_assert(tree_look_has(look, now, top, "t"));
+		if (now_usec() - now <= QUICK)
+			return now;
+		look = tree_look_free(look);
+		look = tree_look_new();
+		ck_assert_ptr_nonnull(look);
+	}
+	ck_abort_msg("no look of a hundred has taken less than 20 ms");
+}
+
+static void *look_that_hangs(void *userdata)
+{
+	uint64_t *now = userdata;
+
+	return tree_look_has(look, *now, top, "t") ? look : NULL;
+}
+
+START_TEST(while_one_looks_a_look_holds_for_a_second_more)
+{
+	uint64_t seen, later;
+	pthread_t lane;
+	void *there;
+
+	begin();
+	ck_assert_int_eq(sem_init(&hangs, 0, 0), 0);
+	ck_assert_int_eq(sem_init(&goes_on, 0, 0), 0);
+	seen = look_quickly();
+	later = seen + 500 * MSEC;
+	atomic_store(&hang, true);
+	ck_assert_int_eq(pthread_create(&lane, NULL, look_that_hangs, &later), 0);
+	while (sem_wait(&hangs) < 0)
+		;
+	ck_assert_int_eq(renameat(top, "t", other, "t"), 0);
+	/* Nothing is asked. */
+	ck_assert(tree_look_has(look, later, top, "t"));
+	ck_assert(tree_look_has(look, later + 100 * MSEC, top, "t"));
+	/* A server that does not answer is not waited for, and what one has found is all's. */
+	ck_assert(!tree_look_has(look, seen + 2 * USEC_PER_SEC, top, "t"));
+	ck_assert(!tree_look_has(look, later, top, "t"));
+	(void)sem_post(&goes_on);
+	ck_assert_int_eq(pthread_join(lane, &there), 0);
+	ck_assert_ptr_null(there);
+	ck_assert(!tree_look_has(look, later, top, "t"));
+	(void)sem_destroy(&hangs);
+	(void)sem_destroy(&goes_on);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { a_look_holds_for_a_moment, a_look_holds_for_one_tree,
-				 what_is_moved_here_is_seen_at_once };
+				 what_is_moved_here_is_seen_at_once,
+				 while_one_looks_a_look_holds_for_a_second_more };
 
 	return run_case("still-inside", tests, ELEMENTSOF(tests));
 }
