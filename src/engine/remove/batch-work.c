@@ -13,6 +13,7 @@
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "shrink.h"
+#include "unlink-call.h"
 #include "engine/core/slice.h"
 #include "base/gate.h"
 
@@ -178,11 +179,11 @@ static uint8_t entry_remove(struct batch *b, size_t i, struct slice *slice, uint
 {
 	uint64_t freed;
 	int r = batch_prepare(b, i, slice, &freed);
+	int k = r == 0 ? unlink_call(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags)
+		       : MIN(r, 0);
 
-	if (r < 0)
-		return (uint8_t)-r;
-	if (r == 0 && unlinkat(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags) < 0)
-		return (uint8_t)errno;
+	if (k < 0)
+		return (uint8_t)-k;
 	*bytes += freed;
 	/* What was shrunk has been accounted for, step by step. */
 	slice_add(slice, 1, r == 0 ? freed : 0);
