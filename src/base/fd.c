@@ -75,8 +75,7 @@ int fd_identity(int dirfd, const char *name, struct identity *ret)
 {
 	struct statx sx;
 
-	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &sx) < 0)
+	if (statx(dirfd, name, IDENTITY_FLAGS, IDENTITY_MASK, &sx) < 0)
 		return -errno;
 	*ret = identity_of(&sx);
 	return 0;

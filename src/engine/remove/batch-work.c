@@ -12,8 +12,8 @@
 #include "engine/guard/user-pin.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
+#include "direct-calls.h"
 #include "shrink.h"
-#include "unlink-call.h"
 #include "engine/core/slice.h"
 #include "base/gate.h"
 
@@ -129,11 +129,13 @@ static bool is_pinned(const struct batch *b, size_t i)
 	return user_pin_holds(&pin);
 }
 
-int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
+/* As batch_prepare; within the loop that removes, see direct-calls.h. */
+static inline int prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
 	struct engine_job *j = b->job;
 	struct identity id;
+	struct statx sx;
 	int r;
 
 	*ret_bytes = 0;
@@ -145,9 +147,10 @@ int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_
 	if (!j->o.weigh && !b->pins && !(j->o.dry && b->list->v[i].type == DT_UNKNOWN))
 		return j->o.dry;
 	stat_add(&j->stats.stat_calls, 1);
-	r = fd_identity(b->dirfd, name, &id);
+	r = statx_call(b->dirfd, name, &sx);
 	if (r < 0)
 		return j->o.dry ? r : 0; /* the unlink will say why */
+	id = identity_of(&sx);
 	if (j->o.dry && S_ISDIR(id.mode))
 		return -EISDIR;
 	if (b->pins && !identity_equal(&id, &b->pins[b->list->v[i].ino - 1]))
@@ -161,6 +164,11 @@ int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_
 	if (!S_ISREG(id.mode) || !is_large(j, id.blocks_bytes))
 		return 0;
 	return file_shrink(b, name, slice, ret_bytes);
+}
+
+int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
+{
+	return prepare(b, i, slice, ret_bytes);
 }
 
 void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
@@ -178,7 +186,7 @@ void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
 static uint8_t entry_remove(struct batch *b, size_t i, struct slice *slice, uint64_t *bytes)
 {
 	uint64_t freed;
-	int r = batch_prepare(b, i, slice, &freed);
+	int r = prepare(b, i, slice, &freed);
 	int k = r == 0 ? unlink_call(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags)
 		       : MIN(r, 0);
 
