@@ -48,15 +48,15 @@ struct statx;
  * negative errno. */
 int fd_sync_dir(int fd);
 
-/* What statx(2) said, asked for STATX_BASIC_STATS, STATX_BTIME and STATX_MNT_ID. */
+/* How statx(2) is asked for an identity. */
+#define IDENTITY_FLAGS (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)
+#define IDENTITY_MASK (STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID)
+
+/* What statx(2) said, asked for IDENTITY_MASK. */
 struct identity identity_of(const struct statx *sx);
 
 /* Fills *ret for `name` beneath dirfd (the final component is not followed; an empty name is dirfd
  * itself). Returns 0 or a negative errno. */
-/* What it asks for. */
-#define IDENTITY_FLAGS (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT)
-#define IDENTITY_MASK (STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID)
-
 int fd_identity(int dirfd, const char *name, struct identity *ret);
 
 /* Fills only dev, ino, mnt_id, the type in mode, and is_mount_root of a path beneath dirfd (an

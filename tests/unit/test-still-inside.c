@@ -21,7 +21,7 @@ static char dir[PATH_MAX];
 static struct tree_look *look;
 static int top, other;
 
-/* The next look at the tree takes until it is let go on, as one at a server does. */
+/* Then the next look at the tree does not end before goes_on, as one that waits for a server. */
 static atomic_bool hang;
 static sem_t hangs, goes_on;
 
@@ -161,7 +161,8 @@ START_TEST(while_one_looks_a_look_holds_for_a_second_more)
 	/* Nothing is asked. */
 	ck_assert(tree_look_has(look, later, top, "t"));
 	ck_assert(tree_look_has(look, later + 100 * MSEC, top, "t"));
-	/* A server that does not answer is not waited for, and what one has found is all's. */
+	/* No lane waits for a server that does not answer. What this one has found holds for all.
+	 */
 	ck_assert(!tree_look_has(look, seen + 2 * USEC_PER_SEC, top, "t"));
 	ck_assert(!tree_look_has(look, later, top, "t"));
 	(void)sem_post(&goes_on);

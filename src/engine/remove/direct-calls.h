@@ -7,7 +7,7 @@
  * takes 0.55 µs longer (measured: EPYC, Linux 6.18). To remove an empty file takes some 5 µs. So
  * the calls are made in the loop itself, from which nothing returns.
  *
- * Tests replace calls of the library: in builds with gates these are used. */
+ * Tests replace the calls of the library, which builds with gates make. */
 #pragma once
 
 #include <errno.h>
