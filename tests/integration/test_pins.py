@@ -3,6 +3,7 @@
 """What a person has pinned stays, in whatever way reclaimd is asked to delete it; the rest goes."""
 import json
 import os
+import re
 import signal
 import time
 import unittest
@@ -255,14 +256,18 @@ class Run(Case):
         os.removexattr(w.path("t/07/f00001"), PIN)
         trace = os.path.join(scratch.dir, "trace")
         r = w.run("t", env={"ASAN_OPTIONS": "detect_leaks=0"},
-                  wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=getxattr,lgetxattr,fgetxattr"])
+                  wrapper=["strace", "-f", "-qq", "-o", trace])
         self.assertEqual(r.status, 0, r)
         with open(trace, encoding="ascii") as f:
-            calls = [line for line in f if PIN in line]
-        # The directories of the tree; the files of one of them; t before, and the directories that it lies in.
+            lines = list(f)
+        # An older strace than the kernel has neither a name for getxattrat nor the texts of its arguments.
+        at = [line for line in lines if re.search(r"\b(getxattrat|syscall_0x1d0)\b", line)]
+        asked = sum("resumed" not in c for c in at) - sum(bool(re.search("ENOSYS|EPERM", c)) for c in at)
+        calls = [line for line in lines if PIN in line and line not in at]
+        # The directories of the tree; the files of one of them, and t; the directories that t lies in.
         self.assertEqual(sum("fgetxattr(" in c and "EBADF" not in c for c in calls), 31)
-        self.assertEqual(sum("/f0" in c for c in calls), 50)
-        self.assertLess(len(calls), 31 + 50 + 1 + 16)
+        self.assertEqual(sum("lgetxattr(" in c for c in calls) + asked, 51)
+        self.assertLess(len(calls) + asked, 31 + 50 + 1 + 16)
 
     @matrix(fs=("ext4",), backends=plain)
     def test_plan(self, w):

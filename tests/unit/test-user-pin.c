@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -95,6 +105,100 @@ START_TEST(user_pin_of_what_has_none)
 }
 END_TEST
 
+#ifndef SYS_getxattrat
+#define SYS_getxattrat 464
+#endif
+
+/* From here on the kernel answers getxattrat(2) with that error, as old ones and filters of service
+ * managers do. */
+static bool refuse_getxattrat(int error)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getxattrat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = ELEMENTSOF(steps), .filter = steps };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
+	       syscall(SYS_getxattrat, -1, NULL, 0, NULL, NULL, (size_t)0) < 0 && errno == error;
+}
+
+/* Returns the line of the first surprise, 0 if there is none. */
+static int reads_all(int dirfd)
+{
+	static const struct {
+		const char *name;
+		enum user_pin_kind kind;
+	} known[] = {
+		{ "always", USER_PIN_ALWAYS }, { "until", USER_PIN_UNTIL },
+		{ "past", USER_PIN_NOT },      { "none", USER_PIN_NOT },
+		{ "link", USER_PIN_NOT },      { "dir", USER_PIN_ALWAYS },
+		{ "long", USER_PIN_UNCLEAR },  { "unclear", USER_PIN_UNCLEAR },
+		{ "gone", USER_PIN_NOT },
+	};
+
+	/* What was found out of the call the first time holds the second time. */
+	for (size_t i = 0; i < 2 * ELEMENTSOF(known); i++) {
+		size_t k = i % ELEMENTSOF(known);
+
+		if (user_pin_read(dirfd, known[k].name).kind != known[k].kind) {
+			(void)fprintf(stderr, "%s\n", known[k].name);
+			return __LINE__;
+		}
+	}
+	return 0;
+}
+
+static bool pin_as(const char *dir, const char *name, const char *value)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return setxattr(path, USER_PIN_ATTRIBUTE, value, strlen(value), 0) == 0;
+}
+
+START_TEST(user_pin_is_read_whatever_the_kernel_refuses)
+{
+	/* 0: nothing is refused. */
+	static const int errors[] = { 0,     ENOSYS, EPERM,   EACCES, EINVAL, EOPNOTSUPP,  ENOENT,
+				      ELOOP, E2BIG,  ENOTDIR, EIO,    ERANGE, ENAMETOOLONG };
+	char dir[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+
+	scratch_make(dir, sizeof(dir));
+	tree_make(dir, "always until past none long unclear dir/");
+	fd = open(dir, O_PATH | O_DIRECTORY);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(symlinkat("always", fd, "link"), 0);
+	ck_assert(pin_as(dir, "always", "always"));
+	ck_assert(pin_as(dir, "dir", "always entries"));
+	ck_assert(pin_as(dir, "until", "2099-01-31T22:59:59Z"));
+	ck_assert(pin_as(dir, "past", "2001-01-31T22:59:59Z"));
+	ck_assert(pin_as(dir, "unclear", "sometimes"));
+	ck_assert(pin_as(dir, "long", "always, or at least longer than any value has room for"));
+	for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+		int status = -1;
+		pid_t pid = fork();
+
+		ck_assert_int_ge(pid, 0);
+		if (pid == 0) {
+			int line = errors[i] == 0 || refuse_getxattrat(errors[i]) ? reads_all(fd)
+										  : __LINE__;
+
+			if (line)
+				(void)fprintf(stderr, "%s: line %d\n", strerror(errors[i]), line);
+			_exit(line != 0);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(status == 0, "with getxattrat refused: %s", strerror(errors[i]));
+	}
+	scratch_remove(dir);
+}
+END_TEST
+
 START_TEST(user_pin_words_have_room)
 {
 	char words[USER_PIN_WORDS];
@@ -117,7 +221,9 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = { user_pin_values_are_parsed_and_made, user_pin_in_doubt_keeps,
-				       user_pin_of_what_has_none, user_pin_words_have_room };
+				       user_pin_of_what_has_none,
+				       user_pin_is_read_whatever_the_kernel_refuses,
+				       user_pin_words_have_room };
 
 	return run_case("user-pin", tests, ELEMENTSOF(tests));
 }

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +99,37 @@ static struct user_pin taken(const char *value, ssize_t len)
 	return p;
 }
 
+/* Since Linux 6.13; the same number on every architecture but alpha. */
+#ifndef SYS_getxattrat
+#define SYS_getxattrat 464
+#endif
+
+/* As of linux/xattr.h, which older headers lack. */
+struct value_arguments {
+	_Alignas(8) uint64_t value;
+	uint32_t size, flags;
+};
+
+/* Of a name, without the detour by its path in /proc. Returns the length of the value, -ENODATA if
+ * there is none, or another negative errno, which says nothing about a pin: the call may be refused
+ * as such, by a kernel that lacks it or by a filter. */
+static ssize_t value_at(int dirfd, const char *name, char *value, size_t size)
+{
+	static atomic_bool missing;
+	struct value_arguments args = { .value = (uintptr_t)value, .size = (uint32_t)size };
+	long len;
+
+	if (atomic_load_explicit(&missing, memory_order_relaxed))
+		return -ENOSYS;
+	len = syscall(SYS_getxattrat, dirfd, name, AT_SYMLINK_NOFOLLOW, USER_PIN_ATTRIBUTE, &args,
+		      sizeof(args));
+	if (len >= 0)
+		return len;
+	if (errno == ENOSYS)
+		atomic_store_explicit(&missing, true, memory_order_relaxed);
+	return -errno;
+}
+
 struct user_pin user_pin_read(int dirfd, const char *name)
 {
 	char path[NAME_MAX + 32], value[USER_PIN_VALUE];
@@ -106,8 +139,14 @@ struct user_pin user_pin_read(int dirfd, const char *name)
 		len = fgetxattr(dirfd, USER_PIN_ATTRIBUTE, value, sizeof(value));
 		if (len >= 0 || errno != EBADF)
 			return taken(value, len);
+	} else {
+		len = value_at(dirfd, name, value, sizeof(value));
+		if (len >= 0)
+			return taken(value, len);
+		if (len == -ENODATA)
+			return (struct user_pin){ 0 };
 	}
-	/* By its path where a descriptor only pins a place (O_PATH). */
+	/* By its path where that is refused, or where a descriptor only pins a place (O_PATH). */
 	if (snprintf(path, sizeof(path), "/proc/self/fd/%d%s%s", dirfd, name[0] ? "/" : "", name) >=
 	    (int)sizeof(path))
 		return (struct user_pin){ .kind = USER_PIN_UNREAD, .error = -ENAMETOOLONG };
