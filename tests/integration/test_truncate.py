@@ -7,6 +7,7 @@ import ctypes
 import glob
 import mmap
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -244,8 +245,9 @@ class Steps(Case):
         r = w.run("big", "sparse", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=ftruncate,truncate,fallocate",
                                              "-e", "signal=none"], env={"ASAN_OPTIONS": "detect_leaks=0"})
         self.check_gone(w, r, "trace")
+        # strace also writes down all calls that it has no name for.
         with open(trace) as f:
-            self.assertEqual(f.read(), "")
+            self.assertEqual([line for line in f if re.search("truncate|fallocate", line)], [])
 
     @matrix(fs=SHRINKING)
     def test_40_lease_broken_in_mid_truncate(self, w):
