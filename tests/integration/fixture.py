@@ -129,6 +129,7 @@ class Scratch:
             data = f.read()
         self.sanitized = (b"__asan_init" in data or b"__tsan_init" in data
                           or bool(os.environ.get("RECLAIM_SANITIZED")))
+        self.sanitized_threads = b"__tsan_init" in data
         self.gates = b"RECLAIM_GATE" in data
         # A copy, so that other users may execute it wherever the build is.
         self.binary = os.path.join(self.dir, "reclaimctl")

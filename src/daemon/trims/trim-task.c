@@ -112,9 +112,11 @@ static void *thread_main(void *userdata)
 static int on_ended(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct trim_task *t = userdata;
+	uint64_t ended;
 
-	(void)fd;
 	(void)events;
+	/* By this, all that the thread has written before is there. */
+	(void)!read(fd, &ended, sizeof(ended));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	/* It may free the task. */
 	t->ended(t->error, t->why, t->userdata);
