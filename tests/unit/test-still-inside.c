@@ -25,6 +25,9 @@ static int top, other;
 static atomic_bool hang;
 static sem_t hangs, goes_on;
 
+/* Then a server says of each open directory that it has a name. */
+static atomic_bool late;
+
 int __real_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		 struct statx *restrict sx);
 int __wrap_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
@@ -38,7 +41,11 @@ int __wrap_statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		while (sem_wait(&goes_on) < 0)
 			;
 	}
-	return __real_statx(dirfd, path, flags, mask, sx);
+	if (__real_statx(dirfd, path, flags, mask, sx) < 0)
+		return -1;
+	if (path[0] == '\0' && atomic_load(&late))
+		sx->stx_nlink = 2;
+	return 0;
 }
 
 static void begin(void)
@@ -116,6 +123,36 @@ START_TEST(what_is_moved_here_is_seen_at_once)
 }
 END_TEST
 
+/* As MooseFS, for a moment. */
+START_TEST(what_is_removed_here_is_gone_whatever_a_server_says)
+{
+	_cleanup_close_ int a = -1;
+
+	begin();
+	for (int i = 0; i < 4; i++) {
+		bool has_tree = i % 2 == 0;
+
+		atomic_store(&late, i >= 2);
+		a = openat(top, "t/a", O_PATH | O_DIRECTORY);
+		ck_assert_int_ge(a, 0);
+		ck_assert_int_eq(unlinkat(top, "t/a", AT_REMOVEDIR), 0);
+		if (!has_tree)
+			ck_assert_int_eq(unlinkat(top, "t", AT_REMOVEDIR), 0);
+		ck_assert_int_eq(still_inside(NULL, top, "t", a), 1);
+		fd_closep(&a);
+		if (!has_tree)
+			ck_assert_int_eq(mkdirat(top, "t", 0755), 0);
+		ck_assert_int_eq(mkdirat(top, "t/a", 0755), 0);
+	}
+	/* One that is empty is not gone. */
+	a = openat(top, "t/a", O_PATH | O_DIRECTORY);
+	ck_assert_int_eq(renameat(top, "t/a", other, "a"), 0);
+	ck_assert_int_eq(still_inside(NULL, top, "t", a), 0);
+	atomic_store(&late, false);
+	end();
+}
+END_TEST
+
 #define MSEC USEC_PER_MSEC
 #define QUICK (20 * MSEC) /* a look holds ten times as long as it took */
 
@@ -179,6 +216,7 @@ int main(void)
 {
 	const TTest *tests[] = { a_look_holds_for_a_moment, a_look_holds_for_one_tree,
 				 what_is_moved_here_is_seen_at_once,
+				 what_is_removed_here_is_gone_whatever_a_server_says,
 				 while_one_looks_a_look_holds_for_a_second_more };
 
 	return run_case("still-inside", tests, ELEMENTSOF(tests));

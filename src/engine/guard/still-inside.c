@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "still-inside.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -111,6 +112,16 @@ bool tree_look_has(struct tree_look *l, uint64_t now, int dirfd, const char *nam
 	return there;
 }
 
+/* Has this kernel removed it? Then it cannot be listed, whatever a server says of it: MooseFS may
+ * answer for a moment that it is there. */
+static bool is_dead(int fd)
+{
+	_cleanup_close_ int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char entries[1024];
+
+	return (own < 0 || getdents64(own, entries, sizeof(entries)) < 0) && errno == ENOENT;
+}
+
 int still_inside(struct tree_look *l, int dirfd, const char *name, int fd)
 {
 	char top[PATH_MAX + NAME_MAX + 2], path[PATH_MAX + 1];
@@ -130,7 +141,7 @@ int still_inside(struct tree_look *l, int dirfd, const char *name, int fd)
 	gone = statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_NLINK, &sx) < 0
 		       ? errno == ENOENT
 		       : sx.stx_nlink == 0;
-	if (gone)
+	if (gone || is_dead(fd))
 		return 1;
 	return len < 0 ? (int)len : path_len < 0 ? (int)path_len : 0;
 }
