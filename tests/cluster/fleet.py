@@ -169,6 +169,17 @@ class Host:
 
         servers.wait_until("%s: %s" % (self.name, log), mounted, PATIENCE)
 
+    def client_has_ended(self):
+        return self.client_process is not None and self.client_process.poll() is not None
+
+    def mount_again(self):
+        """As an administrator does when the client has ended. Returns what it has said."""
+        with open(os.path.join(self.dir, "mount.log"), encoding="utf-8", errors="replace") as f:
+            said = "status %d: %s" % (self.client_process.returncode, f.read()[-1000:])
+        self.run("umount", "-l", self.mountpoint)
+        self.mount()
+        return said
+
     def path(self, *names):
         """As this process sees what is there on the host."""
         return os.path.join("/proc/%d/root" % self.holder.pid + self.mountpoint, *names)
