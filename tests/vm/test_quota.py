@@ -62,16 +62,13 @@ class Quota(Room):
         else:
             command("chattr", "-p", PROJECT, "+P", at)
 
-    def use_up(self, fs, kind, kib, inodes):
+    def delete_without_room(self, fs, kind, kib, inodes):
         self.kind = kind
         at = self.begun(fs)
         self.limit(fs, at, kind, kib, inodes)
         with user():
             fixture.write(self.path("filler"))
-            use_names(self.data)
-            use_bytes(self.data)
-            use_names(self.data)
-            self.refused(self.data)
+            self.use_up(self.data, use_names, use_bytes, use_names)
         # It is not the disk that is full.
         self.assertGreater(os.statvfs(os.path.join(at, "aside") if kind == "user" else "/").f_bavail, 1000)
         self.delete_all(USER, 3)
@@ -82,7 +79,7 @@ class Quota(Room):
         for kind in ("user", "project"):
             for kib, inodes in ((2000, 100000), (100000, 60)):
                 with self.subTest(kind=kind, kib=kib, inodes=inodes):
-                    self.use_up(fs, kind, kib, inodes)
+                    self.delete_without_room(fs, kind, kib, inodes)
 
     def test_attack_06_quotas_of_ext4(self):
         self.check("ext4")
