@@ -112,8 +112,8 @@ bool tree_look_has(struct tree_look *l, uint64_t now, int dirfd, const char *nam
 	return there;
 }
 
-/* Has this kernel removed it? Then it cannot be listed, whatever a server says of it: MooseFS may
- * answer for a moment that it is there. */
+/* Has this kernel removed it? Then it cannot be listed, whatever a server says of its attributes:
+ * MooseFS may answer for a moment that it is there. */
 static bool is_dead(int fd)
 {
 	_cleanup_close_ int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -99,9 +99,14 @@ static struct user_pin taken(const char *value, ssize_t len)
 	return p;
 }
 
-/* Since Linux 6.13; the same number on every architecture but alpha. */
+/* Since Linux 6.13. Older headers lack its number, which two architectures count otherwise: there
+ * no call is made (ENOSYS). */
 #ifndef SYS_getxattrat
+#if defined(__alpha__) || defined(__mips__)
+#define SYS_getxattrat (-1)
+#else
 #define SYS_getxattrat 464
+#endif
 #endif
 
 /* As of linux/xattr.h, which older headers lack. */
