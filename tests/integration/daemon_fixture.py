@@ -249,6 +249,16 @@ class Daemon:
         self.start(env={"RECLAIM_GATE": gate})
         return self.client()
 
+    def again_and_looked(self, users_dir):
+        """Its next life, from when it has looked for directories of no job in a user's staging directory: it does so
+        once, some time after it has started. What is made there from now on stays until another start."""
+        self.stop()
+        seen = os.path.join(users_dir, "f" * 32)
+        os.mkdir(seen, 0o700)
+        self.start()
+        self.wait_gone(seen)
+        return self.client()
+
     def wait_said(self, text, times=1):
         """Until it has logged that."""
         fixture.until(lambda: self.said().count(text) >= times,
