@@ -198,7 +198,8 @@ class Hosts(Case):
 
     def test_attack_09_no_others_orphans(self):
         """Not of a host that runs, that was killed, or that has left no lock."""
-        c, n = self.held("first")
+        _, n = self.held("first")
+        self.daemon.again_and_looked(os.path.join(self.part("a"), "0"))
         empty = os.path.join(self.part("a"), "0", EMPTY)
         os.mkdir(empty, 0o700)
         before = contents.fingerprint(os.fsencode(self.part("a")))
@@ -523,6 +524,7 @@ class Renamed(Case):
     def test_orphans_of_an_earlier_name(self):
         """Told of, because the lock there shows that they are of this state directory."""
         _, n = self.held("mine")
+        self.daemon.again_and_looked(os.path.join(self.part("a"), "0"))
         orphan = os.path.join(self.part("a"), "0", "1" * 32)
         build(orphan, "1")
         os.mkdir(os.path.join(self.part("a"), "0", EMPTY), 0o700)
