@@ -289,8 +289,7 @@ START_TEST(without_demand_nothing_is_given)
 }
 END_TEST
 
-/* Each takes a lane longer than a unit should take all of them: one alone would leave the others of
- * its host without work. */
+/* Each takes a lane so long that one alone would leave the others of its host without work. */
 START_TEST(of_slow_directories_each_lane_has_several)
 {
 	begin("t/");
@@ -304,6 +303,45 @@ START_TEST(of_slow_directories_each_lane_has_several)
 	/* More than one for each of eight lanes, and not more than half of what there is. */
 	ck_assert_uint_gt(w.units[0].n, 8);
 	ck_assert_uint_le(w.units[0].n, 12);
+	finish(0);
+	end();
+}
+END_TEST
+
+/* However long each of them takes: what a host has too much of it gives away again. */
+START_TEST(behind_a_server_a_host_gets_its_whole_share)
+{
+	begin("t/");
+	directories("t/", 90, 20);
+	w.server = true;
+	w.away_usec = 3000;
+	w.demand_from = 100; /* each lane has ended one by then */
+	run_job(3, 0, &slow);
+	nothing_wrong();
+	ck_assert_uint_eq(w.n_units, 1);
+	/* More than four for each of eight lanes, and not more than half of what there is. */
+	ck_assert_uint_gt(w.units[0].n, 32);
+	ck_assert_uint_le(w.units[0].n, 45);
+	finish(0);
+	end();
+}
+END_TEST
+
+/* Lanes have what they want first: the walker looks for such without work only between its pieces,
+ * and finds some each time. */
+START_TEST(what_idle_lanes_leave_is_given)
+{
+	begin("t/");
+	directories("t/d", 200, 0);
+	files("t/x", 160);
+	w.server = true;
+	w.demand_from = 50;
+	run_job(4, 0, &slow);
+	nothing_wrong();
+	ck_assert_uint_eq(w.n_units, 1);
+	ck_assert_uint_ge(w.units[0].n, 50);
+	/* At the first look after there was demand: 16 pieces, and what the others do meanwhile. */
+	ck_assert_uint_le(w.given_at, 150);
 	finish(0);
 	end();
 }
@@ -515,6 +553,8 @@ int main(void)
 	const TTest *tests[] = { what_is_given_stays,
 				 without_demand_nothing_is_given,
 				 of_slow_directories_each_lane_has_several,
+				 behind_a_server_a_host_gets_its_whole_share,
+				 what_idle_lanes_leave_is_given,
 				 in_the_midst_of_many_files_directories_are_given,
 				 what_is_not_taken_is_done_here,
 				 a_dry_run_gives_nothing,

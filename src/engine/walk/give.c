@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How a walker gives pending directories to other hosts, when no lane of its own is idle: as
- * share.c does to lanes, but in larger pieces. What is given is named so that it can be found on
- * another host: by its way from the group's directory, and by identities. The directory that it
- * lies in is shared from then on, and stays, with all above it. */
+/* How a walker gives pending directories to other hosts, after lanes of its own have what they
+ * want: as share.c does to lanes, but in larger pieces. What is given is named so that it can be
+ * found on another host: by its way from the group's directory, and by identities. The directory
+ * that it lies in is shared from then on, and stays, with all above it. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -24,22 +24,18 @@
 #define SLICE_NAMES 250
 
 /* What a unit should take here, with all lanes: much longer than what claiming it takes another
- * host (some 20 ms), and short enough that hosts end together. */
+ * host (some 20 ms), and short enough that hosts end together. Behind a server each unit begins
+ * with dozens of round trips, so that its host gets all of its share at once, and gives away what
+ * others could do of it at the end. */
 #define UNIT_USEC (250 * USEC_PER_MSEC)
-/* And so many names for each lane, if one takes longer than that. A lane has a directory to itself
- * where a server has one entry after the other removed in it, so that all are waited for by the
- * longest; and before the first, each name is looked at. */
+/* And so many names for each lane, if one takes longer than that. */
 #define UNIT_NAMES_LANE 4
-/* Where it waits for a server, the other host has so many lanes at least. Those of this run are
- * fewer before more were tried. */
-#define UNIT_LANES 8U
 /* Below this it is done sooner here. */
 #define UNIT_LEAST_USEC (20 * USEC_PER_MSEC)
 
 bool give_wanted(const struct walker *w)
 {
-	return job_demand(w->job) > 0 && !job_cancelled(w->job) &&
-	       atomic_load_explicit(&w->job->tasks->idle, memory_order_relaxed) == 0;
+	return job_demand(w->job) > 0 && !job_cancelled(w->job);
 }
 
 /* What one of the frame's names may take, at least: as much as any directory does, and, if one of
@@ -63,9 +59,10 @@ static uint64_t name_usec(struct walker *w, uint64_t level, const struct frame *
 size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names)
 {
 	uint64_t usec = name_usec(w, level, f), takers = job_demand(w->job) + 1UL;
-	unsigned own = tasks_setting(w->job->tasks).lanes,
-		 lanes = MAX(own, w->job->profile.server ? UNIT_LANES : 1);
-	uint64_t n = lanes * MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
+	unsigned own = tasks_setting(w->job->tasks).lanes;
+	uint64_t n = w->job->profile.server
+			     ? ENGINE_UNIT_NAMES
+			     : own * MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
 	/* What lanes have, or take next, is this host's part already: with 64 of them and 400
 	 * directories for three hosts it had more than half of all, and ended last. */
 	uint64_t all = names + own + tasks_queued(w->job->tasks);
