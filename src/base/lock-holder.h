@@ -16,9 +16,6 @@
  *   this boot and PID namespace, but no such process                    it has ended
  *   anything else, also what cannot be read                             it may be running
  *
- * A daemon that starts again takes over what its earlier life had when it looks for what is of no
- * job there, so that no other daemon takes its jobs for such.
- *
  * Of another host that is gone for good, a person has to remove the directory. */
 #pragma once
 

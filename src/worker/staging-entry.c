@@ -214,8 +214,7 @@ static int lock_take_over(int top_fd, const char *from, const char *holder)
 	return errno == ENOENT ? -EEXIST : -errno;
 }
 
-/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's, and keeps
- * what an earlier life of this daemon had: another may take what is of one that has ended. A host's
+/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. A host's
  * part is another's for as long as nothing shows that this state directory has had it: of another
  * machine nothing can be told, and that its lock is not there can mean that it is being made. */
 static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t mnt_id)
@@ -225,23 +224,18 @@ static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t m
 
 	for (unsigned tries = 0; r == -EEXIST && tries < HOLDER_TRIES; tries++) {
 		enum holder_is is;
-		bool same;
 
 		r = lock_read(top_fd, mnt_id, found);
 		if (r < 0)
 			return r;
-		same = r > 0 && holder_is_same_state(w->holder, found);
-		if (w->host && !w->make && !same)
-			return -EBUSY;
+		if (w->host && !w->make)
+			return r > 0 && holder_is_same_state(w->holder, found) ? 0 : -EBUSY;
 		is = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
 		if (is == HOLDER_OTHER)
 			return -EBUSY;
-		if (is == HOLDER_OWN || (!w->make && !same))
+		if (is == HOLDER_OWN || !w->make)
 			return 0;
 		r = r > 0 ? lock_take_over(top_fd, found, w->holder) : lock_make(top_fd, w->holder);
-		/* It can be looked into also where nothing can be written. */
-		if (!w->make && r != -EEXIST)
-			return 0;
 	}
 	return r == -EEXIST ? -EBUSY : r;
 }
