@@ -435,11 +435,6 @@ static int unit_enter(struct run *r, struct root_group *g)
 	size_t first = strcspn(unit, "/");
 	int fd = unit_dir_open(r->m.dir, unit, &r->m.unit_id);
 
-	/* None of the names is where it could be looked for. */
-	for (size_t i = 0; fd < 0 && i < r->n; i++) {
-		r->v[i].error = fd;
-		r->v[i].left_out = true;
-	}
 	if (fd < 0)
 		return fd;
 	r->dir = g->dirfd = fd;
@@ -588,9 +583,7 @@ static int name_end(struct run *r, const struct run_name *n, int otherwise)
 	return n->error ? n->error : otherwise;
 }
 
-/* Returns how many of those that were to go are not there any more. Of a unit's none is told: what
- * is left of it is its owner's to find, and to look at each would be a round trip after the other.
- */
+/* Returns how many of those that were to go are not there any more. */
 static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 {
 	int otherwise = failed                       ? failed
@@ -602,8 +595,6 @@ static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 		    stats_skipped(s) > 0;
 	size_t gone = 0;
 
-	if (r->m.unit)
-		return 0;
 	wire_begin(&r->out, ANSWER_KEPT, r->in.serial);
 	for (size_t i = 0; i < r->n; i++) {
 		struct run_name *n = &r->v[i];
@@ -680,7 +671,9 @@ static void run_all(struct run *r)
 	if (k >= 0 && (g.names.n > 0 || g.slice.slices > 0))
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
 	page_set(r, &result.stats);
-	gone = kept_tell(r, &result.stats, MIN(k, 0));
+	/* What is left of a unit is its owner's to find, and to look at each name would be a round
+	 * trip after the other. What was gone before is its owner's to flush. */
+	gone = r->m.unit ? 0 : kept_tell(r, &result.stats, MIN(k, 0));
 	if (k >= 0 && (gone > 0 || r->missing || r->m.owes || result.stats.entries > 0))
 		k = made_durable(r, &unflushed);
 	/* With an error nothing else is told. */

@@ -17,6 +17,7 @@
 static char dir[PATH_MAX], names[NAMES][16];
 static struct engine_unit_name asked[NAMES];
 static int errors[NAMES];
+static _Atomic bool cancelled;
 
 /* Every seventh is not there; the others are directories, files and links. */
 static void are_as_asked_one_by_one(size_t n)
@@ -27,7 +28,7 @@ static void are_as_asked_one_by_one(size_t n)
 		asked[i] = (struct engine_unit_name){ .name = names[i] };
 		errors[i] = 1;
 	}
-	identities_at(fd, asked, errors, n);
+	identities_at(fd, asked, errors, n, &cancelled);
 	for (size_t i = 0; i < n; i++) {
 		struct identity id;
 		int r = fd_identity(fd, names[i], &id);
@@ -57,6 +58,10 @@ START_TEST(all_are_as_asked_one_by_one)
 	}
 	for (size_t n = 0; n <= NAMES; n++)
 		are_as_asked_one_by_one(n);
+	cancelled = true;
+	identities_at(AT_FDCWD, asked, errors, NAMES, &cancelled);
+	for (size_t i = 0; i < NAMES; i++)
+		ck_assert_int_eq(errors[i], -ECANCELED);
 	scratch_remove(dir);
 }
 END_TEST

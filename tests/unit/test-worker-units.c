@@ -211,6 +211,7 @@ START_TEST(another_directory_is_left_alone)
 		ck_assert_int_eq(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE), 0);
 		ck_assert_int_eq(run(job, &unit, &item, 1, 0), 0);
 	}
+	ck_assert_uint_eq(f.seen.result.skipped, 1);
 	ck_assert_uint_eq(f.seen.result.entries, 0);
 	/* Nor is it looked at again to be told of: its owner finds it. */
 	ck_assert_uint_eq(f.seen.kept, 0);

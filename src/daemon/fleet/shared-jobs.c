@@ -95,12 +95,13 @@ static void on_marked(int r, void *userdata)
 	}
 	if (s->mark == MARK_NONE)
 		return;
-	debug_log("fleet: the mark of job %" PRIu64 ": %s", s->id, r < 0 ? strerror(-r) : "made");
 	if (r < 0)
 		log_job(LOG_WARNING, SD_ID128_NULL, &s->job->r,
 			"Job %" PRIu64 " is not shared: its mark in %s cannot be made: %s", s->id,
 			s->job->area->dir, strerror(-r));
-	else if (s->filesystem->demand > 0)
+	else
+		debug_log("fleet: the mark of job %" PRIu64 " is made", s->id);
+	if (r >= 0 && s->filesystem->demand > 0)
 		run_demand(s->job, s->filesystem->demand);
 }
 

@@ -247,7 +247,7 @@ struct given_unit {
 struct run_callbacks {
 	void (*problem)(const struct problem_record *p, void *userdata);
 	/* This name is gone (error 0), missing (-ENOENT) or still there. Told only for names that
-	 * are not gone; what is not told, is. */
+	 * are not gone; what is not told, is. Of a unit's names none is told, gone or not. */
 	void (*kept)(uint64_t seq, int error, void *userdata);
 	void (*ran)(int r, const struct run_result *result, void *userdata);
 	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */

@@ -24,11 +24,10 @@
 #define SLICE_NAMES 250
 
 /* What a unit should take here, with all lanes: much longer than what claiming it takes another
- * host (some 20 ms), and short enough that hosts end together. Behind a server each unit begins
- * with dozens of round trips, so that its host gets all of its share at once, and gives away what
- * others could do of it at the end. */
+ * host (some 20 ms), and short enough that hosts end together. */
 #define UNIT_USEC (250 * USEC_PER_MSEC)
-/* And so many names for each lane, if one takes longer than that. */
+/* And so many names for each lane, if one takes longer than that: with one or two each, all lanes
+ * would wait for the longest. */
 #define UNIT_NAMES_LANE 4
 /* Below this it is done sooner here. */
 #define UNIT_LEAST_USEC (20 * USEC_PER_MSEC)
@@ -59,13 +58,16 @@ static uint64_t name_usec(struct walker *w, uint64_t level, const struct frame *
 size_t give_size(struct walker *w, uint64_t level, const struct frame *f, uint64_t names)
 {
 	uint64_t usec = name_usec(w, level, f), takers = job_demand(w->job) + 1UL;
-	unsigned own = tasks_setting(w->job->tasks).lanes;
+	unsigned own = tasks_setting(w->job->tasks).lanes,
+		 idle = atomic_load_explicit(&w->job->tasks->idle, memory_order_relaxed);
+	/* Behind a server each unit begins with dozens of round trips: its host gets all of its
+	 * share at once, and gives away what others could do of it at the end. */
 	uint64_t n = w->job->profile.server
 			     ? ENGINE_UNIT_NAMES
 			     : own * MAX(UNIT_USEC / MAX(usec, 1UL), (uint64_t)UNIT_NAMES_LANE);
 	/* What lanes have, or take next, is this host's part already: with 64 of them and 400
 	 * directories for three hosts it had more than half of all, and ended last. */
-	uint64_t all = names + own + tasks_queued(w->job->tasks);
+	uint64_t all = names + own - MIN(own, idle) + tasks_queued(w->job->tasks);
 
 	/* One part of what there is stays here. */
 	n = CLAMP(n, 1UL,
@@ -142,7 +144,7 @@ static void names_read(struct walker *w, const struct frame *f, size_t most, str
 		at += trail_record(strlen(name));
 	}
 	if (!roots)
-		identities_at(w->node->fd, ret->v, ret->errors, ret->n);
+		identities_at(w->node->fd, ret->v, ret->errors, ret->n, &w->job->cancelled);
 }
 
 /* What is no directory any more, or cannot be asked, ends them: it is for this walker to find out.

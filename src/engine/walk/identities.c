@@ -75,18 +75,23 @@ static bool looks_ask(struct looks *l, int dirfd, const struct engine_unit_name 
 	return submitted == (int)n;
 }
 
-void identities_at(int dirfd, struct engine_unit_name *v, int *errors, size_t n)
+void identities_at(int dirfd, struct engine_unit_name *v, int *errors, size_t n,
+		   const _Atomic bool *cancelled)
 {
 	struct looks *l = n > 1 ? looks_new() : NULL;
 
 	for (size_t done = 0, some; done < n; done += some) {
 		some = MIN(n - done, (size_t)AT_ONCE);
-		if (l && !looks_ask(l, dirfd, v + done, some))
+		if (l && (*cancelled || !looks_ask(l, dirfd, v + done, some)))
 			l = looks_free(l);
 		for (size_t i = 0; i < some; i++) {
 			struct engine_unit_name *u = &v[done + i];
 
-			errors[done + i] = l ? l->errors[i] : fd_identity(dirfd, u->name, &u->id);
+			if (l)
+				errors[done + i] = l->errors[i];
+			else
+				errors[done + i] = *cancelled ? -ECANCELED
+							      : fd_identity(dirfd, u->name, &u->id);
 			if (l && l->errors[i] == 0)
 				u->id = identity_of(&l->answers[i]);
 		}
