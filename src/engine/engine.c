@@ -173,6 +173,7 @@ int engine_add(struct engine *e, struct root_group *g)
 	for (size_t i = 0; g->pins && i < g->names.n; i++)
 		g->names.v[i].ino = i + 1;
 	n->group = g;
+	e->job.is_unit = g->within;
 	*l = g->names;
 	g->names = (struct dirlist){ 0 };
 	t->node = n;

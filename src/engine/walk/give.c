@@ -34,7 +34,12 @@
 
 bool give_wanted(const struct walker *w)
 {
-	return job_demand(w->job) > 0 && !job_cancelled(w->job);
+	if (job_demand(w->job) == 0 || job_cancelled(w->job))
+		return false;
+	/* Of a unit nothing before all lanes have work: its giver has more, and may be about to
+	 * give that to another host, which would get half of this unit in place of its share. */
+	return !w->job->is_unit ||
+	       atomic_load_explicit(&w->job->tasks->idle, memory_order_relaxed) == 0;
 }
 
 /* What one of the frame's names may take, at least: as much as any directory does, and, if one of
