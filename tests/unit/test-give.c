@@ -193,7 +193,7 @@ static void run_job(unsigned lanes, unsigned demand, const struct pace *pace)
 }
 
 /* As another host. */
-static void run_unit(const struct unit *u, unsigned demand)
+static void run_unit(const struct unit *u, unsigned lanes, unsigned demand, const struct pace *pace)
 {
 	char path[2 * PATH_MAX];
 	int within = open(w.dir, O_PATH);
@@ -215,7 +215,7 @@ static void run_unit(const struct unit *u, unsigned demand)
 	memcpy(g.pins, u->ids, u->n * sizeof(*g.pins));
 	for (size_t i = 0; i < u->n; i++)
 		ck_assert_int_eq(dirlist_add(&g.names, u->names[i], 0, DT_DIR), 0);
-	run(&g, 2, demand, NULL);
+	run(&g, lanes, demand, pace);
 	dirlist_done(&g.names);
 	free(g.pins);
 	(void)close(g.dirfd);
@@ -237,7 +237,7 @@ static void finish(unsigned demand)
 	for (size_t i = 0; i < w.n_units; i++) {
 		struct unit u = w.units[i];
 
-		run_unit(&u, i < 2 ? demand : 0);
+		run_unit(&u, 2, i < 2 ? demand : 0, NULL);
 		nothing_wrong();
 	}
 	run_job(2, 0, NULL);
@@ -342,6 +342,56 @@ START_TEST(what_idle_lanes_leave_is_given)
 	ck_assert_uint_le(w.given_at, 150);
 	finish(0);
 	end();
+}
+END_TEST
+
+/* A directory beneath t is one of the unit's. */
+static void unit_add(struct unit *u, const char *name, unsigned number)
+{
+	char path[PATH_MAX + 64];
+
+	(void)snprintf(u->names[u->n], sizeof(u->names[u->n]), "%s%u", name, number);
+	(void)snprintf(path, sizeof(path), "%s/t/%s", w.dir, u->names[u->n]);
+	ck_assert_int_eq(fd_identity(AT_FDCWD, path, &u->ids[u->n]), 0);
+	u->n++;
+}
+
+/* One with a large directory, in which a walker finds idle lanes between its pieces, and small
+ * ones. */
+static void unit_of_small_directories_run(void)
+{
+	static struct unit u;
+	char path[PATH_MAX + 8];
+
+	begin("t/");
+	directories("t/large", 1, 160);
+	directories("t/d", 200, 0);
+	u = (struct unit){ .path = "t" };
+	(void)snprintf(path, sizeof(path), "%s/t", w.dir);
+	ck_assert_int_eq(fd_identity(AT_FDCWD, path, &u.id), 0);
+	unit_add(&u, "large", 0);
+	for (unsigned i = 0; i < 200; i++)
+		unit_add(&u, "d", i);
+	w.server = true;
+	w.demand_from = 50;
+	run_unit(&u, 4, 0, &slow);
+	nothing_wrong();
+}
+
+/* Its giver may be about to give more. Without that it would be divided some 10 slices after there
+ * is demand. A lane that the machine lets wait has work for longer: then it is divided sooner, too.
+ */
+START_TEST(a_unit_is_divided_when_all_lanes_have_work)
+{
+	bool late = false;
+
+	for (int round = 0; round < 5 && !late; round++) {
+		unit_of_small_directories_run();
+		late = w.n_units == 0 || w.given_at > 150;
+		finish(0);
+		end();
+	}
+	ck_assert(late);
 }
 END_TEST
 
@@ -488,7 +538,7 @@ START_TEST(a_slice_has_no_subdirectories)
 	tree_make(w.dir, "t/a/flat0/b0/ t/a/flat0/b1/ t/a/flat0/b2/ t/a/flat0/b3/ t/a/flat0/b3/x");
 	for (size_t i = 0; i < 2; i++) {
 		u = w.units[i];
-		run_unit(&u, 0);
+		run_unit(&u, 2, 0, NULL);
 		nothing_wrong();
 		ck_assert_uint_eq(count("t/a/flat0/b0") + count("t/a/flat0/b1") +
 					  count("t/a/flat0/b2") + count("t/a/flat0/b3"),
@@ -553,6 +603,7 @@ int main(void)
 				 of_slow_directories_each_lane_has_several,
 				 behind_a_server_a_host_gets_its_whole_share,
 				 what_idle_lanes_leave_is_given,
+				 a_unit_is_divided_when_all_lanes_have_work,
 				 in_the_midst_of_many_files_directories_are_given,
 				 what_is_not_taken_is_done_here,
 				 a_dry_run_gives_nothing,

@@ -24,7 +24,7 @@ struct engine_job {
 	_Atomic bool cancelled;
 	_Atomic uint64_t until_usec; /* by boot_usec: not beyond that; 0: for ever */
 	_Atomic unsigned demand;     /* units that other hosts would take now */
-	bool is_unit;                /* another host has given it away */
+	bool is_unit;                /* it is what another run has given away */
 	const char *unsliced;        /* why something had to be unlinked; NULL: nothing */
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */

@@ -36,8 +36,8 @@ bool give_wanted(const struct walker *w)
 {
 	if (job_demand(w->job) == 0 || job_cancelled(w->job))
 		return false;
-	/* Of a unit nothing before all lanes have work: its giver has more, and may be about to
-	 * give that to another host, which would get half of this unit in place of its share. */
+	/* Of a unit nothing before all lanes have work: its giver may have more, and be about to
+	 * give that to the next host, which would get half of this unit in place of its share. */
 	return !w->job->is_unit ||
 	       atomic_load_explicit(&w->job->tasks->idle, memory_order_relaxed) == 0;
 }

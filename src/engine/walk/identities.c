@@ -89,9 +89,10 @@ void identities_at(int dirfd, struct engine_unit_name *v, int *errors, size_t n,
 
 			if (l)
 				errors[done + i] = l->errors[i];
+			else if (*cancelled)
+				errors[done + i] = -ECANCELED;
 			else
-				errors[done + i] = *cancelled ? -ECANCELED
-							      : fd_identity(dirfd, u->name, &u->id);
+				errors[done + i] = fd_identity(dirfd, u->name, &u->id);
 			if (l && l->errors[i] == 0)
 				u->id = identity_of(&l->answers[i]);
 		}
