@@ -37,8 +37,7 @@ static int table_show(const json_t *spools, const struct options *o)
 	size_t i;
 
 	screen_open(&screen, options_page(o));
-	json_array_foreach(spools, i, s)
-	{
+	json_array_foreach(spools, i, s) {
 		char settle[32], undo[32], waiting[28];
 		const char *cells[ELEMENTSOF(columns)] = {
 			json_text(s, "state"),

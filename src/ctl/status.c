@@ -94,8 +94,8 @@ static void timers_print(const json_t *s)
 		return;
 	}
 	(void)printf("%14s: %s", "Trims", fstrim ? "twice: fstrim.timer is active beside " : "by ");
-	json_array_foreach(units, i, unit)(void)
-		printf("%s%s", i == 0 ? "" : ", ", json_string_value(unit));
+	json_array_foreach(units, i, unit)
+		(void)printf("%s%s", i == 0 ? "" : ", ", json_string_value(unit));
 	(void)puts(fstrim ? ", and trims without a pace: systemctl disable --now fstrim.timer"
 			  : "");
 }
@@ -106,8 +106,7 @@ static void policies_lines(const json_t *states, const struct screen *screen)
 	const json_t *state;
 	size_t i;
 
-	json_array_foreach(states, i, state)
-	{
+	json_array_foreach(states, i, state) {
 		const json_t *last = json_object_get(state, "last");
 		const json_t *reasons = json_object_get(last, "why"), *why;
 		const char *result = json_text(last, "result"), *error = json_text(state, "error");

@@ -154,8 +154,8 @@ static bool has_job(const struct watermark *w)
 	struct job *j;
 
 	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
-	if (is_of(j, w))
-		return true;
+		if (is_of(j, w))
+			return true;
 	return false;
 }
 
@@ -176,12 +176,12 @@ static bool space_is_coming(const struct watermark *w)
 	struct job *j;
 
 	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
-	if (frees_space(w, j))
-		return true;
+		if (frees_space(w, j))
+			return true;
 	/* One that runs and has its job already only waits for that. */
 	LIST_FOREACH(other, &w->all->list, link)
-	if (other->process && w->dev && other->dev == w->dev && !has_job(other))
-		return true;
+		if (other->process && w->dev && other->dev == w->dev && !has_job(other))
+			return true;
 	return false;
 }
 
@@ -396,8 +396,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	if (all->context->stopping)
 		return 0;
 	LIST_FOREACH(w, &all->list, link)
-	if (!w->is_old)
-		next = MIN(next, check(w, now));
+		if (!w->is_old)
+			next = MIN(next, check(w, now));
 	(void)sd_event_source_set_time_relative(source, next);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

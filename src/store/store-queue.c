@@ -88,8 +88,8 @@ static bool any(const struct store_tasks *batch, bool (*is)(const struct store_t
 	const struct store_task *t;
 
 	STAILQ_FOREACH(t, batch, next)
-	if (is(t))
-		return true;
+		if (is(t))
+			return true;
 	return false;
 }
 
@@ -100,8 +100,8 @@ static void commit(struct store_queue *q, struct store_tasks *batch, bool again)
 	int r = store_commit(q->store);
 
 	STAILQ_FOREACH(t, batch, next)
-	if (r < 0 && t->r >= 0 && (t->again || !again))
-		t->r = r;
+		if (r < 0 && t->r >= 0 && (t->again || !again))
+			t->r = r;
 }
 
 /* Once more, with room made for it. */
@@ -111,8 +111,7 @@ static void do_missed(struct store_queue *q, struct store_tasks *batch)
 
 	if (store_begin(q->store) < 0)
 		return;
-	STAILQ_FOREACH(t, batch, next)
-	{
+	STAILQ_FOREACH(t, batch, next) {
 		t->again = is_missed(t);
 		if (t->again)
 			t->r = task_do(q->store, t);

@@ -56,8 +56,7 @@ static struct request *choose(struct queue *queue)
 		return NULL;
 	if (queue->n_passed >= PATIENCE_QUEUES * queue->depth)
 		return oldest;
-	TAILQ_FOREACH(each, &queue->waiting, link)
-	{
+	TAILQ_FOREACH(each, &queue->waiting, link) {
 		if (model_exclusive(each->kind) || seen++ == queue->depth)
 			break;
 		if (model_distance(queue->model, each->offset) <
@@ -88,8 +87,8 @@ static struct request *first_due(struct queue *queue)
 	struct request *first = NULL, *each;
 
 	TAILQ_FOREACH(each, &queue->serving, link)
-	if (!first || each->due_nsec < first->due_nsec)
-		first = each;
+		if (!first || each->due_nsec < first->due_nsec)
+			first = each;
 	return first;
 }
 

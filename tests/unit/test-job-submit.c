@@ -21,9 +21,9 @@ static bool all_validated(void)
 	const struct intake *i;
 
 	LIST_FOREACH(submitter, &w.submitters.list, link)
-	LIST_FOREACH(i, &submitter->intakes, link)
-	if (worker_busy(i->worker) > 0)
-		return false;
+		LIST_FOREACH(i, &submitter->intakes, link)
+			if (worker_busy(i->worker) > 0)
+				return false;
 	return true;
 }
 

@@ -106,7 +106,7 @@ START_TEST(test_shrinking_bounds_files_of_a_user)
 	for (unsigned i = 0; i < 200; i++)
 		shrinking_add(job(id), nameless(), SIZE);
 	SLIST_FOREACH(f, &job(id)->shrinking, link)
-	n++;
+		n++;
 	ck_assert_uint_eq(n, 128);
 	shrinking_drop(job(id));
 	shrinking_add(job(id), nameless(), SIZE);

@@ -73,7 +73,7 @@ START_TEST(test_deadline_has_room_for_many_at_once)
 	job_world_until(&w, accepted == MANY);
 	ck_assert_uint_eq(w.jobs.waiting.n, MANY);
 	TAILQ_FOREACH(j, &w.jobs.table.in_order, in_order)
-	ck_assert_int_eq(j->phase, PHASE_HELD);
+		ck_assert_int_eq(j->phase, PHASE_HELD);
 	ck_assert_int_eq(close(fds[0]), 0);
 	ck_assert_int_eq(close(fds[1]), 0);
 }

@@ -51,8 +51,8 @@ int daemon_devices_get(struct client *c, json_t **ret)
 	if (r == 0)
 		r = answer_take(reply, "a(ssbtttddt)", keys, ret);
 	if (r == 0)
-		json_array_foreach(*ret, i, d)(void)
-			json_object_set_new(d, "name", device_set_name(json_text(d, "key")));
+		json_array_foreach(*ret, i, d)
+			(void)json_object_set_new(d, "name", device_set_name(json_text(d, "key")));
 	return r;
 }
 
@@ -61,7 +61,9 @@ json_t *daemon_devices_find(json_t *devices, const char *key)
 	json_t *d;
 	size_t i;
 
-	json_array_foreach(devices, i, d) if (strcmp(json_text(d, "key"), key) == 0) return d;
+	json_array_foreach(devices, i, d)
+		if (strcmp(json_text(d, "key"), key) == 0)
+			return d;
 	return NULL;
 }
 
@@ -92,8 +94,7 @@ uint64_t daemon_trim_cost(struct client *c, const char *mount)
 	else if (client_send(c, m, PATIENCE_USEC, &reply) == 0)
 		(void)answer_take(reply, "v", NULL, &totals);
 	c->hushed = hushed;
-	json_array_foreach(totals, i, t)
-	{
+	json_array_foreach(totals, i, t) {
 		if (json_equal(json_array_get(t, 0), name))
 			usec = (uint64_t)json_integer_value(json_array_get(t, 5));
 	}

@@ -72,8 +72,7 @@ static void disks_print(const json_t *devices, uint64_t span_usec)
 	const json_t *d;
 	size_t i;
 
-	json_array_foreach(devices, i, d)
-	{
+	json_array_foreach(devices, i, d) {
 		name = MAX(name, (int)strlen(json_text(d, "name")));
 		kind = MAX(kind, (int)strlen(kind_format(text, d)));
 	}
@@ -84,8 +83,7 @@ static void disks_print(const json_t *devices, uint64_t span_usec)
 	if (span_usec > 0)
 		(void)printf(" %9s %8s", column, "MEAN");
 	(void)putchar('\n');
-	json_array_foreach(devices, i, d)
-	{
+	json_array_foreach(devices, i, d) {
 		(void)printf("%-*s %-*s ", name, json_text(d, "name"), kind, kind_format(text, d));
 		if (!json_is_object(json_object_get(d, "boot")))
 			(void)puts("no counters: the time of each step itself is used instead");

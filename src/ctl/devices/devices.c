@@ -67,8 +67,7 @@ static void print(const json_t *array)
 	const json_t *v;
 	size_t i;
 
-	json_array_foreach(array, i, v)
-	{
+	json_array_foreach(array, i, v) {
 		if (i > 0)
 			(void)putchar('\n');
 		device_snapshot_print(v);

@@ -23,8 +23,7 @@ static const json_t *host_find(const json_t *v, const char *name)
 	const json_t *h;
 	size_t i;
 
-	json_array_foreach(json_object_get(v, "hosts"), i, h)
-	{
+	json_array_foreach(json_object_get(v, "hosts"), i, h) {
 		if (strcmp(json_text(h, "name"), name) == 0)
 			return h;
 	}
@@ -61,8 +60,7 @@ static const json_t *mount_find(const json_t *v, const char *filesystem, const c
 	const json_t *f;
 	size_t i;
 
-	json_array_foreach(json_object_get(v, "filesystems"), i, f)
-	{
+	json_array_foreach(json_object_get(v, "filesystems"), i, f) {
 		if (strcmp(json_text(f, "name"), filesystem) == 0 &&
 		    strcmp(json_text(f, "host"), host) == 0)
 			return f;
@@ -76,8 +74,7 @@ static void unshared_add(json_t *items, const json_t *v, const char *host, const
 	const json_t *f;
 	size_t i;
 
-	json_array_foreach(json_object_get(v, "filesystems"), i, f)
-	{
+	json_array_foreach(json_object_get(v, "filesystems"), i, f) {
 		const char *name = json_text(f, "name");
 		char *why = NULL;
 
@@ -186,7 +183,8 @@ static size_t kept_count(const json_t *items)
 	const json_t *item;
 	size_t i, n = 0;
 
-	json_array_foreach(items, i, item) n += is_kept(item);
+	json_array_foreach(items, i, item)
+		n += is_kept(item);
 	return n;
 }
 
@@ -216,7 +214,8 @@ static void items_print(const json_t *items, const char *host)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(items, i, item) item_print(item);
+	json_array_foreach(items, i, item)
+		item_print(item);
 	if (json_array_size(items) == 0)
 		(void)printf("nothing of %s is left in staging\n", host);
 	else if (kept_count(items) > 0)

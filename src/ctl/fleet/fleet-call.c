@@ -124,8 +124,7 @@ static void texts_escape(json_t *v)
 	json_t *member;
 	size_t i;
 
-	json_object_foreach(v, key, member)
-	{
+	json_object_foreach(v, key, member) {
 		if (json_is_string(member)) {
 			json_t *safe = json_words(json_string_value(member));
 
@@ -134,7 +133,8 @@ static void texts_escape(json_t *v)
 		}
 		texts_escape(member);
 	}
-	json_array_foreach(v, i, member) texts_escape(member);
+	json_array_foreach(v, i, member)
+		texts_escape(member);
 }
 
 static void error_tell(const struct config_error *e, void *userdata)

@@ -90,8 +90,7 @@ static char *mounts_of(const json_t *filesystems, const json_t *host)
 
 	if (!stream)
 		return NULL;
-	json_array_foreach(filesystems, i, f)
-	{
+	json_array_foreach(filesystems, i, f) {
 		if (strcmp(json_text(f, "host"), json_text(host, "name")) != 0)
 			continue;
 		(void)fprintf(stream, "%s%s at %s", ftello(stream) > 0 ? ", " : "",
@@ -126,8 +125,7 @@ static int hosts_fill(struct table *t, const json_t *v)
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(json_object_get(v, "hosts"), i, h)
-	{
+	json_array_foreach(json_object_get(v, "hosts"), i, h) {
 		char jobs[28], claimed[28], state[128];
 		_cleanup_free_ char *mounts = mounts_of(filesystems, h);
 		const char *const cells[] = { json_text(h, "name"), state, count(jobs, h, "jobs"),
@@ -146,8 +144,7 @@ static int jobs_fill(struct table *t, const json_t *v)
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(json_object_get(v, "jobs"), i, j)
-	{
+	json_array_foreach(json_object_get(v, "jobs"), i, j) {
 		char job[28], open[28], claimed[28], entries[28], bytes[16], errors[28];
 		const char *const cells[] = {
 			json_text(j, "owner"),
@@ -187,8 +184,7 @@ static int units_fill(struct table *t, const json_t *v)
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(json_object_get(v, "units"), i, u)
-	{
+	json_array_foreach(json_object_get(v, "units"), i, u) {
 		_cleanup_free_ char *what = what_of(u);
 		char unit[28], job[28], entries[28];
 		const char *host = json_text(u, "host");

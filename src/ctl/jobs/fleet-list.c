@@ -111,8 +111,7 @@ static int lines_fill(struct shared_jobs *s, const struct options *o)
 	s->rows = calloc(size, sizeof(*s->rows));
 	if (!s->v || !s->rows)
 		return -ENOMEM;
-	json_array_foreach(s->jobs, i, job)
-	{
+	json_array_foreach(s->jobs, i, job) {
 		uint64_t id = json_number(job, "job");
 		const struct job_line *own = is_own(s, job) ? own_find(s, id) : NULL;
 

@@ -125,8 +125,8 @@ static void names_lines(const json_t *j)
 	if (names <= 1)
 		return;
 	line("Names", count_format(n, sizeof(n), names));
-	json_array_foreach(contents, i, v)(void)
-		printf("%12s%s (%s)\n", "", json_text(v, "path"), json_text(v, "state"));
+	json_array_foreach(contents, i, v)
+		(void)printf("%12s%s (%s)\n", "", json_text(v, "path"), json_text(v, "state"));
 	if (names > json_array_size(contents))
 		(void)printf("%12sand %s more: reclaimctl show --all %" PRIu64 "\n", "",
 			     count_format(n, sizeof(n), names - json_array_size(contents)),
@@ -144,8 +144,7 @@ static void problems_lines(const json_t *j, bool colours)
 		return;
 	(void)printf("%10s: %s not deleted, %s left on purpose\n", "Problems",
 		     count_format(n, sizeof(n), errors), count_format(left, sizeof(left), skipped));
-	json_array_foreach(problems, i, p)
-	{
+	json_array_foreach(problems, i, p) {
 		bool red = colours && json_is_true(json_object_get(p, "is_error"));
 		int error = (int)json_number(p, "error");
 

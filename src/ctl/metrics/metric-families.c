@@ -186,21 +186,22 @@ int metrics_get(struct client *c, struct metrics *ret)
 	totals = json_object_get(ret->manager, "DeviceTotals");
 	if (!totals || !json_object_get(ret->manager, "LatencyBoundsUSec"))
 		return client_broken(-ENODATA);
-	json_array_foreach(totals, k, d)
-	{
+	json_array_foreach(totals, k, d) {
 		const json_t *h;
 		size_t i;
 
 		/* Of a histogram, the counts: one for each bound, and one above all. */
-		json_array_foreach(
-			d, i, h) if (json_is_array(json_array_get(h, 1)) &&
-				     json_array_size(json_array_get(h, 1)) !=
-					     json_array_size(json_object_get(ret->manager,
-									     "LatencyBoundsUSec")) +
-						     1) return client_broken(-EBADMSG);
+		json_array_foreach(d, i, h)
+			if (json_is_array(json_array_get(h, 1)) &&
+			    json_array_size(json_array_get(h, 1)) !=
+				    json_array_size(
+					    json_object_get(ret->manager, "LatencyBoundsUSec")) +
+					    1)
+				return client_broken(-EBADMSG);
 	}
-	json_array_foreach(totals, k, d)(void)
-		json_array_set_new(d, 0, device_set_name(json_string_value(json_array_get(d, 0))));
+	json_array_foreach(totals, k, d)
+		(void)json_array_set_new(d, 0,
+					 device_set_name(json_string_value(json_array_get(d, 0))));
 	return 0;
 }
 
@@ -275,8 +276,7 @@ static void histogram_write(const struct writer *w, const struct family *f, cons
 	char text[40];
 	size_t i;
 
-	json_array_foreach(counts, i, n)
-	{
+	json_array_foreach(counts, i, n) {
 		const json_t *bound = json_array_get(bounds, i);
 
 		sum += (uint64_t)json_integer_value(n);
@@ -302,7 +302,8 @@ static void manager_write(const struct writer *w, const struct metrics *m,
 			(void)fprintf(w->f, "%s %s\n", f->name, seconds(text, v));
 		else if (!json_is_object(v))
 			sample_write(w, f, f->label ? json_string_value(v) : NULL, number_of(v));
-		json_object_foreach(v, name, n) sample_write(w, f, name, number_of(n));
+		json_object_foreach(v, name, n)
+			sample_write(w, f, name, number_of(n));
 	}
 }
 
@@ -313,8 +314,7 @@ static void spools_write(const struct writer *w, const struct metrics *m)
 
 	for (size_t i = 0; i < ELEMENTSOF(of_spools) && json_array_size(m->spools) > 0; i++) {
 		head_write(w, &of_spools[i]);
-		json_array_foreach(m->spools, k, s)
-		{
+		json_array_foreach(m->spools, k, s) {
 			const char *state = json_string_value(json_array_get(s, 1));
 
 			sample_write(w, &of_spools[i], json_string_value(json_array_get(s, 0)),
@@ -334,8 +334,7 @@ static void totals_write(const struct writer *w, const struct metrics *m)
 		const struct family *f = &of_devices[i];
 
 		head_write(w, f);
-		json_array_foreach(totals, k, d)
-		{
+		json_array_foreach(totals, k, d) {
 			const char *name = json_string_value(json_array_get(d, 0)), *reason;
 			json_t *v = json_array_get(d, i + 1), *n;
 
@@ -343,9 +342,10 @@ static void totals_write(const struct writer *w, const struct metrics *m)
 				histogram_write(w, f, name, bounds, v);
 			else if (!json_is_object(v))
 				sample_write(w, f, name, number_of(v));
-			json_object_foreach(v, reason, n)(void)
-				fprintf(w->f, "%s_total{device=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-					f->name, name, reason, number_of(n));
+			json_object_foreach(v, reason, n)
+				(void)fprintf(w->f,
+					      "%s_total{device=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+					      f->name, name, reason, number_of(n));
 		}
 	}
 }
@@ -358,23 +358,23 @@ static void trims_write(const struct writer *w, const struct metrics *m)
 	char text[40];
 	size_t k;
 
-	json_array_foreach(totals, k, t)
-	{
+	json_array_foreach(totals, k, t) {
 		json_t *v = json_array_get(t, ELEMENTSOF(of_trims) + 1);
 
-		json_object_foreach(v, state, n)(void) json_object_set_new(
-			ended, state,
-			json_integer(json_integer_value(n) +
-				     json_integer_value(json_object_get(ended, state))));
+		json_object_foreach(v, state, n)
+			(void)json_object_set_new(
+				ended, state,
+				json_integer(json_integer_value(n) +
+					     json_integer_value(json_object_get(ended, state))));
 	}
 	head_write(w, &trims_ended);
-	json_object_foreach(ended, state, n) sample_write(w, &trims_ended, state, number_of(n));
+	json_object_foreach(ended, state, n)
+		sample_write(w, &trims_ended, state, number_of(n));
 	for (size_t i = 0; i < ELEMENTSOF(of_trims); i++) {
 		const struct family *f = &of_trims[i];
 
 		head_write(w, f);
-		json_array_foreach(totals, k, t)
-		{
+		json_array_foreach(totals, k, t) {
 			const char *mount = json_string_value(json_array_get(t, 0));
 
 			if (f->kind == COUNTER) {
@@ -407,8 +407,7 @@ static void policies_write(const struct writer *w, const struct metrics *m)
 		const struct policy_family *of = &of_policies[i];
 
 		head_write(w, &of->f);
-		json_array_foreach(m->policies, k, p)
-		{
+		json_array_foreach(m->policies, k, p) {
 			const char *name = json_text(p, "name");
 			const json_t *v = p;
 
@@ -432,16 +431,18 @@ static void live_write(const struct writer *w, const struct metrics *m)
 	size_t k;
 
 	head_write(w, target);
-	json_array_foreach(m->devices, k, d)(void)
-		fprintf(w->f, "%s{device=\"%s\"} %s\n", target->name, json_text(d, "name"),
-			seconds(text, json_object_get(d, "target_usec")));
+	json_array_foreach(m->devices, k, d)
+		(void)fprintf(w->f, "%s{device=\"%s\"} %s\n", target->name, json_text(d, "name"),
+			      seconds(text, json_object_get(d, "target_usec")));
 	head_write(w, owed);
 	json_array_foreach(m->devices, k, d)
 		sample_write(w, owed, json_text(d, "name"), json_number(d, "owed_bytes"));
 	head_write(w, mode);
-	json_array_foreach(m->devices, k, d) for (size_t i = 0; i < ELEMENTSOF(modes); i++)(void)
-		fprintf(w->f, "%s{device=\"%s\",%s=\"%s\"} %d\n", mode->name, json_text(d, "name"),
-			mode->name, modes[i], strcmp(json_text(d, "mode"), modes[i]) == 0);
+	json_array_foreach(m->devices, k, d)
+		for (size_t i = 0; i < ELEMENTSOF(modes); i++)
+			(void)fprintf(w->f, "%s{device=\"%s\",%s=\"%s\"} %d\n", mode->name,
+				      json_text(d, "name"), mode->name, modes[i],
+				      strcmp(json_text(d, "mode"), modes[i]) == 0);
 }
 
 void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)

@@ -132,8 +132,7 @@ bool counts_print(FILE *out, json_t *counts)
 	char n[28];
 	json_t *v;
 
-	json_object_foreach(counts, name, v)
-	{
+	json_object_foreach(counts, name, v) {
 		if (json_integer_value(v) == 0)
 			continue;
 		(void)fprintf(out, "%s%s %s", any ? ", " : "",

@@ -116,8 +116,7 @@ static void print_largest(const char *label, const json_t *list, const char *key
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v)
-	{
+	json_array_foreach(list, i, v) {
 		uint64_t amount = json_number(v, key);
 		char n[28];
 
@@ -186,8 +185,7 @@ static void print_open(const struct plan *p)
 	line("Open", "%s %s%s",
 	     f->open_entries ? count_format(n, sizeof(n), f->open_entries) : "no",
 	     f->open_entries == 1 ? "entry" : "entries", hidden);
-	json_array_foreach(f->holders, i, v)
-	{
+	json_array_foreach(f->holders, i, v) {
 		const json_t *of = json_object_get(v, "pid");
 		char pid[24] = "";
 
@@ -212,8 +210,7 @@ static void print_filesystem(const json_t *fs)
 	line("", "%s", json_text(fs, "options"));
 	if (json_array_size(devices) == 0)
 		line("Devices", "none that this system shows");
-	json_array_foreach(devices, i, v)
-	{
+	json_array_foreach(devices, i, v) {
 		uint64_t most = json_number(v, "discard_max_bytes");
 		const char *file = json_text(v, "backing_file");
 		char trim[64] = "no discard";

@@ -333,8 +333,7 @@ static void tell_problems(struct running *u)
 	if (json_text(job, "message")[0])
 		tell(u, u->look.policy->name, "job %" PRIu64 ": %s", u->job,
 		     json_text(job, "message"));
-	json_array_foreach(json_object_get(job, "problems"), i, p)
-	{
+	json_array_foreach(json_object_get(job, "problems"), i, p) {
 		int error = (int)json_number(p, "error");
 
 		if (json_is_true(json_object_get(p, "is_error")))

@@ -364,8 +364,7 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 		return NULL;
 	v.bus = manager_bus(/* of_user= */ false);
 	list = json_array();
-	json_array_foreach(told, i, p)
-	{
+	json_array_foreach(told, i, p) {
 		const char *name = json_string_value(json_array_get(p, 0));
 		const char *schedule = json_string_value(json_array_get(p, 3));
 		json_t *state =

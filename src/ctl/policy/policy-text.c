@@ -217,8 +217,8 @@ static char *match_format(const json_t *state)
 
 	if (!f)
 		return NULL;
-	json_array_foreach(match, i, g)(void)
-		fprintf(f, "%s%s", i > 0 ? " " : "", json_string_value(g));
+	json_array_foreach(match, i, g)
+		(void)fprintf(f, "%s%s", i > 0 ? " " : "", json_string_value(g));
 	if (!json_is_true(json_object_get(state, "rules")))
 		(void)fputs("  (no rule: deletes nothing)", f);
 	return fclose(f) == 0 ? s : NULL;
@@ -268,7 +268,8 @@ static void notes_print(const json_t *state)
 		(void)printf("  %s pinned: see reclaimctl policy plan %s\n",
 			     counted_format(count, sizeof(count), pinned, "entry", "entries"),
 			     json_text(state, "name"));
-	json_array_foreach(why, i, line)(void) printf("  %s\n", json_string_value(line));
+	json_array_foreach(why, i, line)
+		(void)printf("  %s\n", json_string_value(line));
 }
 
 void policies_print(const json_t *states)
@@ -285,16 +286,14 @@ void policies_print(const json_t *states)
 	}
 	for (int c = 0; c < MATCH; c++)
 		widths[c] = strlen(titles[c]);
-	json_array_foreach(states, i, state)
-	{
+	json_array_foreach(states, i, state) {
 		row_fill(&r, state);
 		for (int c = 0; c < MATCH; c++)
 			widths[c] = MAX(widths[c], screen_width(r.cells[c]));
 	}
 	for (int c = 0; c < COLUMNS; c++)
 		(void)printf("%-*s%s", (int)widths[c], titles[c], c < MATCH ? "  " : "\n");
-	json_array_foreach(states, i, state)
-	{
+	json_array_foreach(states, i, state) {
 		_cleanup_free_ char *match = match_format(state);
 
 		row_fill(&r, state);

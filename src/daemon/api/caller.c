@@ -309,8 +309,7 @@ static void api_clients_trim(struct api_clients *s)
 	struct sender *oldest = NULL, *i;
 	unsigned n = 0;
 
-	LIST_FOREACH(i, &s->senders, link)
-	{
+	LIST_FOREACH(i, &s->senders, link) {
 		n += i->known;
 		oldest = i->known ? i : oldest;
 	}
@@ -391,8 +390,8 @@ int api_clients_find(struct api_clients *s, const char *sender, api_client_known
 	int r;
 
 	LIST_FOREACH(i, &s->senders, link)
-	if (strcmp(i->client->bus_name, sender) == 0)
-		break;
+		if (strcmp(i->client->bus_name, sender) == 0)
+			break;
 	if (i && i->known) {
 		known(i->client, NULL, userdata);
 		return 0;

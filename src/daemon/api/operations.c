@@ -61,8 +61,8 @@ static uint64_t jobs_of(const struct operations *o, uid_t account)
 	const struct user *u;
 
 	LIST_FOREACH(u, &o->jobs->submitters->users, link)
-	if (u->account == account)
-		return u->jobs;
+		if (u->account == account)
+			return u->jobs;
 	return 0;
 }
 
@@ -311,9 +311,8 @@ static void freed_view(struct jobs *jobs, struct daemon_view *ret)
 	const struct staging_area *area;
 
 	LIST_FOREACH(remainder, &jobs->remainders, link)
-	bytes += remainder_bytes(remainder);
-	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	{
+		bytes += remainder_bytes(remainder);
+	LIST_FOREACH(area, &jobs->submitters->areas, link) {
 		if (!area->running || area->kind == JOB_TRIM)
 			continue;
 		job_snapshot(area->running, &now);

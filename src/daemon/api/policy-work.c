@@ -100,15 +100,13 @@ size_t operation_policies(struct operations *o, struct policy_view *views, size_
 		if (lasts)
 			view_add_last(&views[i], &lasts[i]);
 	}
-	LIST_FOREACH(w, &o->policy_works, link)
-	{
+	LIST_FOREACH(w, &o->policy_works, link) {
 		struct policy_view *v = w->planned ? NULL : view_find(views, filled, w->name);
 
 		if (v)
 			v->running = true;
 	}
-	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order)
-	{
+	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order) {
 		const char *name = policy_of_origin(j->r.origin);
 		struct policy_view *v = name ? view_find(views, filled, name) : NULL;
 
@@ -201,7 +199,7 @@ static bool may_begin(const struct operations *o, const struct caller *c, const 
 
 	/* What has been answered only waits for a job. */
 	LIST_FOREACH(w, &o->policy_works, link)
-	n += w->planned || w->ran;
+		n += w->planned || w->ran;
 	if (operations_stopping(o, f) || !authorize_everybody(c, f, what))
 		return false;
 	if (!is_there(o, name))

@@ -53,8 +53,8 @@ static struct adopted_host *host_find(const struct fleet *f, const char *name)
 	struct adopted_host *h;
 
 	LIST_FOREACH(h, &f->adopted_hosts, link)
-	if (strcmp(h->name, name) == 0)
-		return h;
+		if (strcmp(h->name, name) == 0)
+			return h;
 	return NULL;
 }
 
@@ -64,7 +64,7 @@ static size_t hosts_count(const struct fleet *f)
 	size_t n = 0;
 
 	LIST_FOREACH(h, &f->adopted_hosts, link)
-	n++;
+		n++;
 	return n;
 }
 
@@ -130,8 +130,8 @@ bool adoption_some_go_on(const struct jobs *jobs, const char *host)
 	const struct job *j;
 
 	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
-	if (is_of(&j->r, host) && !job_state_finished(j->r.state))
-		return true;
+		if (is_of(&j->r, host) && !job_state_finished(j->r.state))
+			return true;
 	return false;
 }
 
@@ -169,7 +169,7 @@ static void records_complete(struct adoption *a)
 	const struct job *j;
 
 	TAILQ_FOREACH(j, &a->jobs->table.in_order, in_order)
-	a->unsure = record_add(&a->records, a->host, &j->r) < 0 || a->unsure;
+		a->unsure = record_add(&a->records, a->host, &j->r) < 0 || a->unsure;
 	while (a->late.n > 0 && (record = array_add(&a->records.v, &a->records.n, sizeof(*record))))
 		*record = a->late.v[--a->late.n];
 	a->unsure = a->late.n > 0 || a->unsure;
@@ -390,8 +390,8 @@ static struct adoption *find(const struct fleet *f, const char *host)
 	struct adoption *a;
 
 	LIST_FOREACH(a, &f->adoptions, link)
-	if (strcmp(a->host, host) == 0)
-		return a;
+		if (strcmp(a->host, host) == 0)
+			return a;
 	return NULL;
 }
 
@@ -559,7 +559,7 @@ void adoptions_unsaid(struct fleet *f)
 	struct adopted_host *h;
 
 	LIST_FOREACH(h, &f->adopted_hosts, link)
-	h->said = false;
+		h->said = false;
 }
 
 void adoptions_stop(struct fleet *f)

@@ -56,9 +56,9 @@ static bool is_busy(const struct fleet *f, const struct fleet_filesystem *fs)
 	const struct staging_area *area;
 
 	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
-	if (area->running && area->kind == JOB_DELETE && strcmp(area->mount, fs->path) == 0 &&
-	    !run_waits_for_hosts(area->running))
-		return true;
+		if (area->running && area->kind == JOB_DELETE &&
+		    strcmp(area->mount, fs->path) == 0 && !run_waits_for_hosts(area->running))
+			return true;
 	return false;
 }
 
@@ -515,7 +515,7 @@ struct fleet *fleet_free(struct fleet *f)
 	f->ends = true;
 	f->joined = false;
 	LIST_FOREACH(a, &f->asked, link)
-	a->fleet = NULL;
+		a->fleet = NULL;
 	listener_remove(f->jobs->context, &f->listener);
 	adoptions_drop(f);
 	units_drop(f);

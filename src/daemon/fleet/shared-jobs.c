@@ -51,8 +51,8 @@ static struct shared_job *find(const struct fleet *f, uint64_t id)
 	struct shared_job *s;
 
 	LIST_FOREACH(s, &f->shared, link)
-	if (s->id == id)
-		return s;
+		if (s->id == id)
+			return s;
 	return NULL;
 }
 
@@ -291,9 +291,9 @@ void shared_jobs_demand(struct fleet *f, struct fleet_filesystem *fs)
 	const struct staging_area *area;
 
 	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
-	if (area->running && area->kind == JOB_DELETE && area->running->deletes &&
-	    strcmp(area->mount, fs->path) == 0 && may(area->running, f))
-		offer(f, area->running, fs);
+		if (area->running && area->kind == JOB_DELETE && area->running->deletes &&
+		    strcmp(area->mount, fs->path) == 0 && may(area->running, f))
+			offer(f, area->running, fs);
 }
 
 void shared_job_published(struct fleet *f, uint64_t job, bool published)
@@ -430,8 +430,8 @@ void shared_jobs_joined(struct fleet *f)
 		forget(f, forgotten[i]);
 	free(forgotten);
 	JOBS_FOREACH_SAFE(j, next, f->jobs)
-	if (j->withdrawal)
-		recall(j, f);
+		if (j->withdrawal)
+			recall(j, f);
 }
 
 /* What other hosts have is not known any more. */
@@ -440,7 +440,7 @@ static void withdrawals_look(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	withdrawal_look(j);
+		withdrawal_look(j);
 }
 
 /* Their owner goes on alone. Going on may end a run, and so take one off the list. */
@@ -448,8 +448,7 @@ void shared_jobs_lost(struct fleet *f)
 {
 	struct shared_job *s;
 
-	LIST_FOREACH(s, &f->shared, link)
-	{
+	LIST_FOREACH(s, &f->shared, link) {
 		s->unanswered = 0;
 		s->is_known = false;
 		if (s->job)
@@ -457,13 +456,13 @@ void shared_jobs_lost(struct fleet *f)
 	}
 	do {
 		LIST_FOREACH(s, &f->shared, link)
-		if (s->ended) {
-			void (*ended)(struct job * j) = s->ended;
+			if (s->ended) {
+				void (*ended)(struct job * j) = s->ended;
 
-			s->ended = NULL;
-			ended(s->job);
-			break;
-		}
+				s->ended = NULL;
+				ended(s->job);
+				break;
+			}
 	} while (s);
 	withdrawals_look(f->jobs);
 }

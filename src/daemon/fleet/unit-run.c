@@ -315,8 +315,8 @@ static bool is_free(const struct fleet *f, const struct staging_area *area)
 	const struct unit_run *u;
 
 	LIST_FOREACH(u, &f->units, link)
-	if (u->area == area && u->worker)
-		return false;
+		if (u->area == area && u->worker)
+			return false;
 	return true;
 }
 
@@ -329,8 +329,8 @@ static void begin_next(struct fleet *f)
 		return;
 	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
-	if (u->ready && is_free(f, u->area))
-		run(u);
+		if (u->ready && is_free(f, u->area))
+			run(u);
 	reading_ends(f);
 }
 
@@ -504,8 +504,7 @@ static int on_look_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	LIST_FOREACH(u, &f->units, link)
-	{
+	LIST_FOREACH(u, &f->units, link) {
 		look_again(u);
 		progress_say(f, u);
 	}
@@ -642,8 +641,8 @@ void unit_revoked(struct fleet *f, const struct revoked_message *m)
 	struct unit_run *u;
 
 	LIST_FOREACH(u, &f->units, link)
-	if (u->unit == m->unit && u->token == m->token)
-		break;
+		if (u->unit == m->unit && u->token == m->token)
+			break;
 	if (u)
 		stop(u);
 }
@@ -654,8 +653,8 @@ void units_of_job_stop(struct fleet *f, uint64_t job)
 
 	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
-	if (u->job == job && strcmp(u->owner, f->host) == 0)
-		stop(u);
+		if (u->job == job && strcmp(u->owner, f->host) == 0)
+			stop(u);
 	reading_ends(f);
 }
 
@@ -665,7 +664,7 @@ void units_renewed(struct fleet *f)
 
 	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
-	put_off(u);
+		put_off(u);
 	reading_ends(f);
 }
 
@@ -675,8 +674,8 @@ void units_demand(struct fleet *f, struct fleet_filesystem *fs)
 
 	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
-	if (u->filesystem == fs && u->worker && !u->revoked)
-		worker_demand(u->worker, fs->demand);
+		if (u->filesystem == fs && u->worker && !u->revoked)
+			worker_demand(u->worker, fs->demand);
 	reading_ends(f);
 }
 
@@ -686,7 +685,7 @@ size_t units_count(const struct fleet *f, const struct fleet_filesystem *fs)
 	size_t n = 0;
 
 	LIST_FOREACH(u, &f->units, link)
-	n += u->filesystem == fs;
+		n += u->filesystem == fs;
 	return n;
 }
 
@@ -696,7 +695,7 @@ void units_stop(struct fleet *f)
 
 	reading_begins(f);
 	LIST_FOREACH(u, &f->units, link)
-	stop(u);
+		stop(u);
 	reading_ends(f);
 }
 

@@ -74,8 +74,7 @@ static bool check_waiting(struct jobs *jobs, bool *near)
 
 	if (!pacing_window_pauses(jobs->window))
 		return false;
-	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	{
+	LIST_FOREACH(area, &jobs->submitters->areas, link) {
 		bool is_short = any && area->short_of_space;
 		struct statfs st;
 
@@ -174,8 +173,7 @@ static bool boost_remainders(struct jobs *jobs, bool *near)
 	struct remainder *r;
 	bool any = false;
 
-	LIST_FOREACH(r, &jobs->remainders, link)
-	{
+	LIST_FOREACH(r, &jobs->remainders, link) {
 		if (r->held || !r->job || !job_phase_is(r->job->phase, PHASES_FREEING))
 			continue;
 		any = true;
@@ -200,8 +198,8 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 	if (!boost_remainders(jobs, &near) && jobs->running == 0 && !waiting)
 		return 0;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	if (area->running && area->running->run)
-		near = boost_run(area->running->run) || near;
+		if (area->running && area->running->run)
+			near = boost_run(area->running->run) || near;
 	return poll_after(jobs, near ? POLL_NEAR_USEC : POLL_USEC);
 }
 

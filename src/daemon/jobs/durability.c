@@ -42,7 +42,7 @@ static void on_flushed(int r, void *userdata)
 		STAILQ_CONCAT(&g->waiting, &g->covered);
 		g->n = 0;
 		STAILQ_FOREACH(u, &g->waiting, link)
-		g->n++;
+			g->n++;
 		g->urgent = true;
 		return;
 	}
@@ -67,7 +67,7 @@ static int request_flush(struct staging_area *area, struct unflushed *last)
 	int r = w ? 0 : staging_area_deleter(area, last->job->submitter, &w);
 
 	STAILQ_FOREACH(u, &area->flush.covered, link)
-	names[n++] = u->job->uuid_text;
+		names[n++] = u->job->uuid_text;
 	return r < 0 ? r : worker_flush(w, area->staging_fd, names, n, on_flushed, area);
 }
 

@@ -57,8 +57,8 @@ void recover_retry(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	if (j->phase == PHASE_UNKNOWN)
-		take_up(j);
+		if (j->phase == PHASE_UNKNOWN)
+			take_up(j);
 }
 
 void recover_begin(struct jobs *jobs)
@@ -66,7 +66,7 @@ void recover_begin(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	take_up(j);
+		take_up(j);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------

@@ -292,8 +292,7 @@ void trims_end(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	JOBS_FOREACH_SAFE(j, next, jobs)
-	{
+	JOBS_FOREACH_SAFE(j, next, jobs) {
 		struct trim_run *run = j->trim;
 
 		if (!run)

@@ -45,8 +45,7 @@ int jobs_reserve(struct jobs *jobs, size_t n)
 	free(t->buckets);
 	t->buckets = bigger.buckets;
 	t->n_buckets = bigger.n_buckets;
-	TAILQ_FOREACH(j, &t->in_order, in_order)
-	{
+	TAILQ_FOREACH(j, &t->in_order, in_order) {
 		struct job **at = bucket(t, j->r.id);
 
 		j->next_same_hash = *at;
@@ -61,7 +60,7 @@ int jobs_reserve_all(struct jobs *jobs)
 	size_t n = 0;
 
 	LIST_FOREACH(u, &jobs->submitters->users, link)
-	n += u->jobs;
+		n += u->jobs;
 	return jobs_reserve(jobs, n);
 }
 
@@ -74,10 +73,10 @@ void job_table_add(struct job_table *t, struct job *j)
 	t->n++;
 	/* Ids come in order but for submits that overtake one another. */
 	TAILQ_FOREACH_REVERSE(before, &t->in_order, job_list, in_order)
-	if (before->r.id < j->r.id) {
-		TAILQ_INSERT_AFTER(&t->in_order, before, j, in_order);
-		return;
-	}
+		if (before->r.id < j->r.id) {
+			TAILQ_INSERT_AFTER(&t->in_order, before, j, in_order);
+			return;
+		}
 	TAILQ_INSERT_HEAD(&t->in_order, j, in_order);
 }
 
@@ -112,8 +111,8 @@ struct job *job_table_from(const struct job_table *t, uint64_t id)
 	if (j)
 		return TAILQ_NEXT(j, in_order);
 	TAILQ_FOREACH(j, &t->in_order, in_order)
-	if (j->r.id > id)
-		return j;
+		if (j->r.id > id)
+			return j;
 	return NULL;
 }
 

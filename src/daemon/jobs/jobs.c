@@ -54,10 +54,10 @@ static void on_window(struct jobs *jobs)
 	if (jobs->context->stopping)
 		return;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	area->short_of_space = area->short_of_space && pacing_window_pauses(jobs->window);
+		area->short_of_space = area->short_of_space && pacing_window_pauses(jobs->window);
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	if (j->phase == PHASE_RUNNING && pacing_window_rests(jobs, j->area))
-		(void)run_stop(j, back_in_queue, NULL);
+		if (j->phase == PHASE_RUNNING && pacing_window_rests(jobs, j->area))
+			(void)run_stop(j, back_in_queue, NULL);
 	control_remainders_update(jobs);
 	schedule_kick(jobs);
 	schedule_status(jobs);
@@ -135,7 +135,7 @@ int jobs_begin(struct jobs *jobs)
 	if (r >= 0)
 		r = shrinking_begin(jobs);
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	(void)remainder_of(j);
+		(void)remainder_of(j);
 	remainders_check_mounts(jobs);
 	if (r >= 0)
 		recover_begin(jobs);
@@ -150,8 +150,7 @@ void jobs_mounts_changed(struct jobs *jobs)
 	struct job *j, *next;
 
 	recover_retry(jobs);
-	JOBS_FOREACH_SAFE(j, next, jobs)
-	{
+	JOBS_FOREACH_SAFE(j, next, jobs) {
 		if (j->run)
 			run_check_mount(j);
 	}
@@ -165,7 +164,7 @@ void jobs_lease_broken(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	(void)shrinking_is_left(j);
+		(void)shrinking_is_left(j);
 }
 
 void jobs_save_retry(struct jobs *jobs)
@@ -173,15 +172,14 @@ void jobs_save_retry(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	job_save_retry(j);
+		job_save_retry(j);
 }
 
 void jobs_store_recovered(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	JOBS_FOREACH_SAFE(j, next, jobs)
-	{
+	JOBS_FOREACH_SAFE(j, next, jobs) {
 		if (j->phase == PHASE_QUEUED && j->retry_usec > 0) {
 			j->retry_usec = 0;
 			schedule_job(j);
@@ -251,8 +249,7 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		p->open++;
 	else
 		store_says(jobs->context, p->error);
-	JOBS_FOREACH_SAFE(j, next, jobs)
-	{
+	JOBS_FOREACH_SAFE(j, next, jobs) {
 		if (pause && j->phase != PHASE_RUNNING)
 			withdrawal_begin(j);
 		if (!pause || j->phase != PHASE_RUNNING)
@@ -276,8 +273,8 @@ void jobs_stop(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	if (j->phase == PHASE_RUNNING)
-		(void)run_stop(j, back_in_queue, NULL);
+		if (j->phase == PHASE_RUNNING)
+			(void)run_stop(j, back_in_queue, NULL);
 	withdrawals_stop(jobs);
 }
 
@@ -288,7 +285,7 @@ void jobs_end_workers(struct jobs *jobs)
 
 	trims_end(jobs);
 	JOBS_FOREACH_SAFE(j, next_job, jobs)
-	run_end_worker(j);
+		run_end_worker(j);
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
 		staging_area_ref(area);
 		area->deleter = worker_free(area->deleter);

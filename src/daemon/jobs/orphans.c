@@ -133,8 +133,8 @@ static bool is_of_new_job(const struct orphans *o, const char *name)
 	const struct job *j;
 
 	TAILQ_FOREACH_REVERSE(j, &o->jobs->table.in_order, job_list, in_order)
-	if (strcmp(j->uuid_text, name) == 0)
-		return true;
+		if (strcmp(j->uuid_text, name) == 0)
+			return true;
 	return false;
 }
 
@@ -280,8 +280,7 @@ static int known_collect(struct orphans *o)
 {
 	const struct job *j;
 
-	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order)
-	{
+	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order) {
 		char *uuid = array_add(&o->known, &o->n_known, sizeof(*o->known));
 
 		if (!uuid)

@@ -125,7 +125,7 @@ static int worker_begin(struct remainder *r)
 		return k;
 	worker_give(w, on_gone, r);
 	SLIST_FOREACH(f, &j->shrinking, link)
-	k = k < 0 ? k : worker_remainder_take(w, f->fd);
+		k = k < 0 ? k : worker_remainder_take(w, f->fd);
 	if (k < 0) {
 		worker_free(w);
 		return k;
@@ -142,8 +142,7 @@ static bool have_room(const struct jobs *jobs, const struct job *j)
 	unsigned all = 0, user = 0;
 	const struct remainder *r;
 
-	LIST_FOREACH(r, &jobs->remainders, link)
-	{
+	LIST_FOREACH(r, &jobs->remainders, link) {
 		all += r->worker != NULL;
 		user += r->worker && r->job && r->job->r.uid == j->r.uid;
 	}

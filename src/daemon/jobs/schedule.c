@@ -45,10 +45,9 @@ static struct job *choose(struct jobs *jobs)
 	if (jobs->paused || jobs->context->stopping || jobs->running >= SCHEDULER_BOTH_MAX)
 		return NULL;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	if (area->running && area->kind == JOB_DELETE)
-		running[n++] = slot_of(area);
-	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	{
+		if (area->running && area->kind == JOB_DELETE)
+			running[n++] = slot_of(area);
+	LIST_FOREACH(area, &jobs->submitters->areas, link) {
 		bool waits = area->running || area->absent || pacing_window_rests(jobs, area) ||
 			     staging_area_flush_is_full(area);
 		const struct job *j = waits ? NULL : next_of(area);
@@ -124,7 +123,7 @@ void schedule_leave(struct job *j)
 	--*running_of(j);
 	if (j->r.kind == JOB_TRIM)
 		LIST_FOREACH(area, &j->jobs->submitters->areas, link)
-	area->trims_wait = false;
+			area->trims_wait = false;
 }
 
 void schedule_kick(struct jobs *jobs)
@@ -184,6 +183,6 @@ void schedule_retry_absent(struct jobs *jobs)
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	area->absent = area->absent && !staging_area_is_mounted(area);
+		area->absent = area->absent && !staging_area_is_mounted(area);
 	schedule_kick(jobs);
 }

@@ -156,7 +156,7 @@ uint64_t shrinking_bytes(const struct job *j)
 	uint64_t bytes = 0;
 
 	SLIST_FOREACH(f, &j->shrinking, link)
-	bytes += bytes_left(f->fd);
+		bytes += bytes_left(f->fd);
 	return bytes;
 }
 
@@ -175,8 +175,7 @@ void shrinking_counted(struct job *j, bool names)
 	if (!shrinking_is_left(j))
 		return;
 	assert(j->jobs->shrinking->table);
-	SLIST_FOREACH(f, &j->shrinking, link)
-	{
+	SLIST_FOREACH(f, &j->shrinking, link) {
 		struct slot *slot = &j->jobs->shrinking->table->slots[f->slot];
 
 		slot->uncounted_bytes = bytes_left(f->fd);
@@ -462,8 +461,7 @@ void shrinking_end(struct jobs *jobs)
 
 	if (!s)
 		return;
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
-	{
+	TAILQ_FOREACH(j, &jobs->table.in_order, in_order) {
 		(void)shrinking_is_left(j);
 		bytes += shrinking_bytes(j);
 		let_go_of_all(j, /* drop= */ false);

@@ -158,8 +158,8 @@ static const struct job *job_there(const struct jobs *jobs, dev_t dev)
 	const struct job *j;
 
 	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
-	if (j->r.kind == JOB_TRIM && !job_state_finished(j->r.state) && j->area->dev == dev)
-		return j;
+		if (j->r.kind == JOB_TRIM && !job_state_finished(j->r.state) && j->area->dev == dev)
+			return j;
 	return NULL;
 }
 
@@ -222,8 +222,8 @@ void trim_submit(struct jobs *jobs, const char *mount, uint64_t min_bytes, const
 
 	if (m)
 		LIST_FOREACH(s, &jobs->trim_submits, link)
-	if (s->dev == m->dev)
-		break;
+			if (s->dev == m->dev)
+				break;
 	if (there) {
 		done(&f, there->r.id, userdata);
 		return;

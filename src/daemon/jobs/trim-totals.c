@@ -18,8 +18,7 @@ static struct trim_total *total_of(struct jobs *jobs, const char *mount)
 	struct trim_total *t;
 	size_t n = 0;
 
-	LIST_FOREACH(t, &jobs->trim_totals, link)
-	{
+	LIST_FOREACH(t, &jobs->trim_totals, link) {
 		if (strcmp(t->mount, mount) == 0)
 			return t;
 		n++;

@@ -26,8 +26,7 @@ static void move_windows(struct jobs *jobs, int64_t step)
 {
 	struct job *j;
 
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
-	{
+	TAILQ_FOREACH(j, &jobs->table.in_order, in_order) {
 		j->retry_usec = deadline_moved(j->retry_usec, step);
 		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
 			continue;

@@ -411,7 +411,7 @@ void withdrawals_stop(struct jobs *jobs)
 	struct job *j, *next;
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
-	withdrawal_forget(j);
+		withdrawal_forget(j);
 }
 
 void withdrawals_done(struct jobs *jobs)

@@ -84,14 +84,14 @@ static int64_t next_batch_usec(const struct spool *s, int64_t now)
 	const struct spool_entry *e;
 
 	LIST_FOREACH(e, &s->entries, link)
-	first = MIN(first, deadline_usec(s, e));
+		first = MIN(first, deadline_usec(s, e));
 	if (first == INT64_MAX)
 		return INT64_MAX;
 	/* What has been due for long, as at the start, waits for nothing but its fellows. */
 	first = MAX(first, now - TOGETHER_USEC);
 	LIST_FOREACH(e, &s->entries, link)
-	if (deadline_usec(s, e) <= first + TOGETHER_USEC)
-		last = MAX(last, deadline_usec(s, e));
+		if (deadline_usec(s, e) <= first + TOGETHER_USEC)
+			last = MAX(last, deadline_usec(s, e));
 	return last;
 }
 
@@ -105,8 +105,8 @@ int spool_prepare(struct spool *s)
 	if (at > now)
 		return spool_timer_set(s, at);
 	LIST_FOREACH(e, &s->entries, link)
-	if (deadline_usec(s, e) <= now)
-		spool_entry_set_touched(s, e, true);
+		if (deadline_usec(s, e) <= now)
+			spool_entry_set_touched(s, e, true);
 	s->deliver = true;
 	return 0;
 }
@@ -186,8 +186,8 @@ int spool_deliver(struct spool *s, const struct spool_round *r)
 	if (!v)
 		return -ENOMEM;
 	LIST_FOREACH(e, &s->entries, link)
-	if (deadline_usec(s, e) <= now && e->round == r->number && e->submitter >= 0)
-		v[n++] = e;
+		if (deadline_usec(s, e) <= now && e->round == r->number && e->submitter >= 0)
+			v[n++] = e;
 	qsort(v, n, sizeof(struct spool_entry *), by_group);
 	for (size_t i = 0; i < n && k >= 0; i = end) {
 		for (end = i + 1;
@@ -205,9 +205,8 @@ bool spool_answer(struct spool *s, uint64_t batch, enum spool_outcome outcome)
 	struct spool_entry *e;
 
 	LIST_FOREACH(e, &s->entries, link)
-	n += e->state == SPOOL_OFFERED && e->batch == batch;
-	LIST_FOREACH(e, &s->entries, link)
-	{
+		n += e->state == SPOOL_OFFERED && e->batch == batch;
+	LIST_FOREACH(e, &s->entries, link) {
 		if (e->state != SPOOL_OFFERED || e->batch != batch)
 			continue;
 		switch (outcome) {

@@ -230,8 +230,8 @@ static void release_refused(struct spool *s)
 	struct spool_entry *e;
 
 	LIST_FOREACH(e, &s->entries, link)
-	if (e->state == SPOOL_REFUSED)
-		e->state = SPOOL_WAITING;
+		if (e->state == SPOOL_REFUSED)
+			e->state = SPOOL_WAITING;
 }
 
 static void forget_all(struct spool *s)
@@ -273,8 +273,7 @@ static int names_give(struct spool *s, struct spool_round *r)
 	struct spool_entry *e;
 	int k = 0;
 
-	LIST_FOREACH(e, &s->entries, link)
-	{
+	LIST_FOREACH(e, &s->entries, link) {
 		/* What came last is in front. */
 		if (s->n_touched == 0)
 			break;
@@ -436,8 +435,7 @@ void spool_retry(struct spool *s)
 	int64_t due = spool_clock_usec(CLOCK_MONOTONIC) - (int64_t)s->settle_usec;
 	struct spool_entry *e;
 
-	LIST_FOREACH(e, &s->entries, link)
-	{
+	LIST_FOREACH(e, &s->entries, link) {
 		if (e->state == SPOOL_WAITING && e->later)
 			e->since_usec = MIN(e->since_usec, due);
 		e->later = false;

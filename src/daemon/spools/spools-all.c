@@ -123,7 +123,7 @@ size_t spools_list(const struct spools *s, struct spool_view *views, size_t n)
 						.undo_usec = o->undo_usec,
 						.taken = o->taken };
 		LIST_FOREACH(e, &o->entries, link)
-		views[i].waiting += e->state == SPOOL_NEW || e->state == SPOOL_WAITING;
+			views[i].waiting += e->state == SPOOL_NEW || e->state == SPOOL_WAITING;
 	}
 	return s->n;
 }

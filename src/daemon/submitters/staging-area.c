@@ -60,12 +60,12 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &submitters->areas, link)
-	if (area->submitter->id.uid == submitter->id.uid && area->kind == kind &&
-	    strcmp(area->mount, mount) == 0 && strcmp(area->host, host) == 0) {
-		area->dev = dev ? dev : area->dev;
-		*ret = staging_area_ref(area);
-		return 0;
-	}
+		if (area->submitter->id.uid == submitter->id.uid && area->kind == kind &&
+		    strcmp(area->mount, mount) == 0 && strcmp(area->host, host) == 0) {
+			area->dev = dev ? dev : area->dev;
+			*ret = staging_area_ref(area);
+			return 0;
+		}
 	area = calloc(1, sizeof(*area));
 	if (!area)
 		return -ENOMEM;
@@ -418,7 +418,7 @@ void staging_areas_renew(struct submitters *s)
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &s->areas, link)
-	area->stale = area->deleter;
+		area->stale = area->deleter;
 }
 
 void staging_areas_done(struct submitters *s)

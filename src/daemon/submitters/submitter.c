@@ -21,10 +21,10 @@ static struct user *user_get(struct submitters *submitters, uid_t account)
 	struct user *u;
 
 	LIST_FOREACH(u, &submitters->users, link)
-	if (u->account == account) {
-		u->refs++;
-		return u;
-	}
+		if (u->account == account) {
+			u->refs++;
+			return u;
+		}
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return NULL;
@@ -129,10 +129,10 @@ static unsigned stuck(const struct user *u, filesystem_t filesystem, unsigned *r
 
 	*ret_there = 0;
 	LIST_FOREACH(a, &u->attendants, link)
-	if (a->left_usec > 0 && now - a->left_usec > STUCK_AFTER_USEC) {
-		all++;
-		*ret_there += a->filesystem == filesystem;
-	}
+		if (a->left_usec > 0 && now - a->left_usec > STUCK_AFTER_USEC) {
+			all++;
+			*ret_there += a->filesystem == filesystem;
+		}
 	return all;
 }
 
@@ -219,10 +219,10 @@ void submitter_end_workers(struct submitter *submitter)
 
 	do {
 		LIST_FOREACH(i, &submitter->intakes, link)
-		if (i->worker) {
-			intake_stop(i);
-			break;
-		}
+			if (i->worker) {
+				intake_stop(i);
+				break;
+			}
 	} while (i);
 	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
@@ -255,10 +255,10 @@ int submitter_get(struct submitter **ret, struct submitters *submitters,
 	struct submitter *submitter;
 
 	LIST_FOREACH(submitter, &submitters->list, link)
-	if (same_credentials(&submitter->id, id)) {
-		*ret = submitter_ref(submitter);
-		return 0;
-	}
+		if (same_credentials(&submitter->id, id)) {
+			*ret = submitter_ref(submitter);
+			return 0;
+		}
 	submitter = calloc(1, sizeof(*submitter));
 	if (!submitter)
 		return -ENOMEM;
@@ -353,14 +353,13 @@ static int make_room(const struct submitter *submitter)
 	struct intake *i, *idle = NULL;
 
 	LIST_FOREACH(other, &submitter->submitters->list, link)
-	LIST_FOREACH(i, &other->intakes, link)
-	{
-		if (other->user != submitter->user || !i->worker)
-			continue;
-		n++;
-		if (is_idle(i) && (!idle || i->used_usec < idle->used_usec))
-			idle = i;
-	}
+		LIST_FOREACH(i, &other->intakes, link) {
+			if (other->user != submitter->user || !i->worker)
+				continue;
+			n++;
+			if (is_idle(i) && (!idle || i->used_usec < idle->used_usec))
+				idle = i;
+		}
 	if (n < most)
 		return 0;
 	if (!idle)
@@ -408,8 +407,8 @@ static int intake_get(struct submitter *submitter, filesystem_t filesystem, stru
 		return -ECANCELED;
 	/* One that has ended without our having been told is freed a moment later. */
 	LIST_FOREACH(i, &submitter->intakes, link)
-	if (i->filesystem == filesystem && !i->retired && !worker_ended(i->worker))
-		break;
+		if (i->filesystem == filesystem && !i->retired && !worker_ended(i->worker))
+			break;
 	if (!i)
 		r = intake_new(submitter, filesystem, &i);
 	if (r < 0)
@@ -466,10 +465,10 @@ static filesystem_t hanging(const struct submitter *submitter, filesystem_t ther
 	if (n > 0)
 		return there;
 	LIST_FOREACH(other, &submitter->submitters->list, link)
-	LIST_FOREACH(i, &other->intakes, link)
-	if (other->user == submitter->user && i->worker &&
-	    (!oldest || i->used_usec < oldest->used_usec))
-		oldest = i;
+		LIST_FOREACH(i, &other->intakes, link)
+			if (other->user == submitter->user && i->worker &&
+			    (!oldest || i->used_usec < oldest->used_usec))
+				oldest = i;
 	if (oldest)
 		return oldest->filesystem;
 	return LIST_EMPTY(&submitter->user->attendants)
@@ -506,15 +505,15 @@ void submitters_renew(struct submitters *s)
 	struct intake *i, *next;
 
 	LIST_FOREACH(submitter, &s->list, link)
-	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
-		next = LIST_NEXT(i, link);
-		i->retired = true;
-		/* Nothing new is given to a worker that goes by what does not hold any more, be it
-		 * ever so busy: a caller that was told that the configuration is in force must not
-		 * meet the one before. */
-		if (is_idle(i))
-			intake_end(i);
-	}
+		for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
+			next = LIST_NEXT(i, link);
+			i->retired = true;
+			/* Nothing new is given to a worker that goes by what does not hold any
+			 * more, be it ever so busy: a caller that was told that the configuration
+			 * is in force must not meet the one before. */
+			if (is_idle(i))
+				intake_end(i);
+		}
 }
 
 void submitters_end_workers(struct submitters *s)

@@ -126,8 +126,8 @@ static struct hour *hour_get(struct pacers *p, const char *key)
 	struct hour *h;
 
 	LIST_FOREACH(h, &p->hours, list)
-	if (strcmp(h->key, key) == 0)
-		return h;
+		if (strcmp(h->key, key) == 0)
+			return h;
 	if (p->n_hours == PACERS_PAST_MOST || strlen(key) >= sizeof(h->key))
 		return NULL;
 	h = calloc(1, sizeof(*h));
@@ -169,8 +169,8 @@ static struct sharers *sharers_find(const struct pacers *p, const char *mount)
 	struct sharers *s;
 
 	LIST_FOREACH(s, &p->sharers, list)
-	if (strcmp(s->mount, mount) == 0)
-		return s;
+		if (strcmp(s->mount, mount) == 0)
+			return s;
 	return NULL;
 }
 
@@ -313,8 +313,7 @@ static void limits_update(struct pacers *p)
 {
 	struct entry *e;
 
-	LIST_FOREACH(e, &p->entries, list)
-	{
+	LIST_FOREACH(e, &p->entries, list) {
 		struct pacer_options o = options_for(p, e->key);
 
 		if (!e->pacer)
@@ -439,8 +438,8 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 	if (r < 0)
 		return r;
 	LIST_FOREACH(e, &p->entries, list)
-	if (strcmp(e->key, d.key) == 0)
-		break;
+		if (strcmp(e->key, d.key) == 0)
+			break;
 	if (!e)
 		r = entry_make(p, d.key, fd, canary_dirfd, discards, &e);
 	else if (e->users == 0 && e->pacer)
@@ -597,8 +596,8 @@ static void canary_withdraw(struct paced *d)
 	LIST_REMOVE(d, list);
 	if (e->canary == d) {
 		LIST_FOREACH(e->canary, &e->paced, list)
-		if (e->canary->canary_dirfd >= 0)
-			break;
+			if (e->canary->canary_dirfd >= 0)
+				break;
 		pacer_canary(e->pacer, e->canary ? e->canary->canary_dirfd : -1);
 	}
 	fd_closep(&d->canary_dirfd);
@@ -684,8 +683,7 @@ size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 	const struct entry *e;
 	size_t found = 0;
 
-	LIST_FOREACH(e, &p->entries, list)
-	{
+	LIST_FOREACH(e, &p->entries, list) {
 		if (!is_watched(e) || suspended(e))
 			continue;
 		if (found < n)
@@ -702,8 +700,7 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 	const struct entry *e;
 
 	memcpy(ret, p->past, found * sizeof(*ret));
-	LIST_FOREACH(e, &p->entries, list)
-	{
+	LIST_FOREACH(e, &p->entries, list) {
 		if (!is_watched(e))
 			continue;
 		pacer_totals(e->pacer, &totals);
@@ -740,13 +737,11 @@ int pacers_latencies(struct pacers *p, device_latency_t each, void *userdata)
 	int r = 0;
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	LIST_FOREACH(e, &p->entries, list)
-	{
+	LIST_FOREACH(e, &p->entries, list) {
 		if (is_watched(e))
 			hour_take(p, e);
 	}
-	LIST_FOREACH(h, &p->hours, list)
-	{
+	LIST_FOREACH(h, &p->hours, list) {
 		if (r >= 0)
 			r = hour_tell(h, now,
 				      (uint64_t)ts.tv_sec * USEC_PER_SEC +

@@ -134,7 +134,7 @@ static int request_queue(struct worker *w, struct request *rq, int r)
 	struct message *m;
 
 	STAILQ_FOREACH(m, &rq->messages, entry)
-	r = r < 0 ? r : wire_pack(&m->out);
+		r = r < 0 ? r : wire_pack(&m->out);
 	if (r < 0) {
 		request_free(rq);
 		return r;

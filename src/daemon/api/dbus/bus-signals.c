@@ -67,9 +67,9 @@ static void send_all(struct bus *b, enum happening h, const struct job_record *r
 	struct link *l;
 
 	LIST_FOREACH(l, &b->links, of_bus)
-	if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
-	    (!l->client || caller_may_see(&l->client->c, r)))
-		send_to(l, h, r);
+		if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
+		    (!l->client || caller_may_see(&l->client->c, r)))
+			send_to(l, h, r);
 	subscriptions_tell(b, r);
 }
 
@@ -93,8 +93,7 @@ static void on_daemon_changed(const char *property, void *userdata)
 	struct bus *b = userdata;
 	struct link *l;
 
-	LIST_FOREACH(l, &b->links, of_bus)
-	{
+	LIST_FOREACH(l, &b->links, of_bus) {
 		if (sd_bus_is_ready(l->conn) <= 0 || l->cutting_off)
 			continue;
 		(void)sd_bus_emit_properties_changed(l->conn, ROOT_PATH, MANAGER_INTERFACE,

@@ -50,8 +50,8 @@ static struct subscription *subscription_find(const struct bus_request *q)
 	struct subscription *s;
 
 	LIST_FOREACH(s, &q->bus->subscriptions, of_bus)
-	if (s->link == q->link && (!name || strcmp(s->client->bus_name, name) == 0))
-		break;
+		if (s->link == q->link && (!name || strcmp(s->client->bus_name, name) == 0))
+			break;
 	return s;
 }
 
@@ -97,7 +97,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)usec;
 	b->told_usec = now_usec();
 	LIST_FOREACH(s, &b->subscriptions, of_bus)
-	send(s);
+		send(s);
 	return 0;
 }
 
@@ -131,8 +131,8 @@ void subscriptions_tell(struct bus *b, const struct job_record *r)
 	struct subscription *s;
 
 	LIST_FOREACH(s, &b->subscriptions, of_bus)
-	if (caller_may_see(&s->client->c, r) && !s->link->cutting_off)
-		tell(s, r);
+		if (caller_may_see(&s->client->c, r) && !s->link->cutting_off)
+			tell(s, r);
 }
 
 void subscriptions_cut(struct link *l)

@@ -97,7 +97,7 @@ static unsigned leaving_of(const struct bus *b, uid_t account)
 	unsigned n = 0;
 
 	LIST_FOREACH(p, &b->guests, of_bus)
-	n += p->leaving && p->client->account == account;
+		n += p->leaving && p->client->account == account;
 	return n;
 }
 
@@ -108,8 +108,7 @@ static struct guest *guest_gives_way(const struct bus *b, uid_t account, size_t 
 	struct guest *best = NULL, *p;
 	size_t most = 0;
 
-	LIST_FOREACH(p, &b->guests, of_bus)
-	{
+	LIST_FOREACH(p, &b->guests, of_bus) {
 		uid_t whose = p->client->account;
 		size_t n = quota_used(b->quota, whose, QUOTA_LINKS);
 

@@ -88,8 +88,7 @@ void monitor_tell_job(struct varlink *v, const char *happening, const struct job
 	struct visitor *i;
 	size_t bytes = build_bytes(job_fields, r);
 
-	LIST_FOREACH(i, &v->visitors, of_varlink)
-	{
+	LIST_FOREACH(i, &v->visitors, of_varlink) {
 		if (!caller_may_see(&i->client->c, r) || !is_told(i, bytes))
 			continue;
 		if (!what && build_job_happening(&what, happening, r) < 0) {
@@ -111,8 +110,8 @@ void monitor_tell_daemon(struct varlink *v, const char *property)
 			   SD_JSON_BUILD_PAIR_STRING("property", property)) < 0)
 		return;
 	LIST_FOREACH(i, &v->visitors, of_varlink)
-	if (is_told(i, 128))
-		(void)notify(i, what, 128);
+		if (is_told(i, 128))
+			(void)notify(i, what, 128);
 	(void)sd_json_variant_unref(what);
 }
 
