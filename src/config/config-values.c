@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "policy/name-time.h"
-#include "policy/series.h"
+#include "policy/selection.h"
 #include "base/macros.h"
 #include "base/units.h"
 

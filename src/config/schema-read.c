@@ -7,7 +7,7 @@
 #include "base/similar.h"
 #include "config-schema.h"
 #include "policy/globs.h"
-#include "policy/series.h"
+#include "policy/selection.h"
 
 static void set_presets(const struct config_key *keys, void *target)
 {

@@ -33,6 +33,13 @@ static const char *text_keep(struct policy_entries *l, const char *s)
 	return memcpy(b->text + b->used - len, s, len);
 }
 
+int entry_compare(const struct policy_entry *x, const struct policy_entry *y)
+{
+	if (x->time_nsec != y->time_nsec)
+		return x->time_nsec < y->time_nsec ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
 int entries_add(struct policy_entries *l, const struct policy_entry *e)
 {
 	const char *name, *series = l->n > 0 ? l->v[l->n - 1].series : "";

@@ -69,15 +69,24 @@ struct policy_entry {
 	int64_t pinned_until_sec; /* DISPOSITION_PINNED: since the epoch; 0: without a date */
 	uint32_t inodes;          /* that deleting it frees, at most */
 	uint32_t uid;
+	/* The number of the unit: entries with the same number are deleted together or not at all,
+	 * and follow each other in the order. Filled by retention_decide. */
+	uint32_t unit;
 	uint16_t mode;
-	uint8_t kept_by : 7; /* rules of keep, as bits; filled by rules_decide */
-	/* The rules want it to go, and it stays: either its disposition refuses, or that is what
-	 * the rules say, and max-delete does not let it go in this run. Filled by rules_decide. */
-	uint8_t stays : 1;
-	/* DISPOSITION_UNDECIDED, or why it is kept whatever the rules say; then what rules_decide
-	 * says. */
-	uint8_t disposition; /* enum disposition */
+	uint8_t kept_by; /* rules of keep that keep it, as bits; filled by retention_decide */
+	/* The rules want to delete the entry, and it stays: its disposition refuses, or max-delete
+	 * keeps it in this run. */
+	bool stays;
+	/* enum disposition: what the rules say about the entry, even if it cannot be deleted.
+	 * DISPOSITION_UNDECIDED if the rules do not apply to it. Filled by retention_decide. */
+	uint8_t wanted;
+	/* enum disposition: DISPOSITION_UNDECIDED, or why it is kept whatever the rules say; then
+	 * what becomes of it. */
+	uint8_t disposition;
 };
+
+/* Orders entries by time, then by name. Returns a negative number if `x` is older than `y`. */
+int entry_compare(const struct policy_entry *x, const struct policy_entry *y);
 
 /* Does it go in this run? */
 static inline bool entry_goes(const struct policy_entry *e)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "keep-periods.h"
+#include "retention.h"
 
 /* Conversions that strptime(3) understands and that say the same in every locale. */
 static const char known[] = "YymdejbBhHMSTRFsz%";

@@ -71,7 +71,7 @@ struct policy {
 	 * name or number; 0 and NULL: of any. */
 	uint64_t size_least_bytes, size_below_bytes;
 	char **owners;
-	char *group_by; /* see series.h; NULL: one series */
+	char *group_by; /* see selection.h; NULL: one series */
 	struct policy_time time;
 	enum policy_kind kind;
 	enum policy_order order; /* in which limits delete */

@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "keep-periods.h"
+#include "retention.h"
 
 struct deciding {
 	const struct policy *p;
 	struct policy_entry *v;
 	size_t n;
-	uint32_t *order;
 	uint32_t *limited; /* entries that only limits may want */
 	size_t n_limited;
 	struct policy_moment now;
@@ -60,27 +59,11 @@ bool policy_has_rules(const struct policy *p)
 	return policy_has_keep(p) || p->max_age_usec > 0 || p->max_files > 0 || policy_has_marks(p);
 }
 
-static int by_time(const struct policy_entry *x, const struct policy_entry *y)
-{
-	if (x->time_nsec != y->time_nsec)
-		return x->time_nsec < y->time_nsec ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
-
-static int by_series(const void *a, const void *b, void *userdata)
-{
-	const struct policy_entry *v = userdata, *x = &v[*(const uint32_t *)a],
-				  *y = &v[*(const uint32_t *)b];
-	int r = strcmp(x->series, y->series);
-
-	return r != 0 ? r : -by_time(x, y);
-}
-
 static int oldest_first(const void *a, const void *b, void *userdata)
 {
 	const struct policy_entry *v = userdata;
 
-	return by_time(&v[*(const uint32_t *)a], &v[*(const uint32_t *)b]);
+	return entry_compare(&v[*(const uint32_t *)a], &v[*(const uint32_t *)b]);
 }
 
 static int largest_first(const void *a, const void *b, void *userdata)
@@ -90,89 +73,26 @@ static int largest_first(const void *a, const void *b, void *userdata)
 
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
-	return by_time(x, y);
-}
-
-/* Has an entry no place in a series? */
-static bool is_apart(const struct deciding *d, struct policy_entry *e)
-{
-	if (e->disposition == DISPOSITION_NO_TIME || e->disposition == DISPOSITION_NO_SERIES ||
-	    e->disposition == DISPOSITION_NOT_EMPTY)
-		return true;
-	if (e->time_nsec <= d->now.now_nsec)
-		return false;
-	if (e->disposition == DISPOSITION_UNDECIDED)
-		e->disposition = DISPOSITION_FUTURE;
-	return true;
-}
-
-static enum disposition disposition_of(const struct deciding *d, const struct policy_entry *e,
-				       uint64_t nth)
-{
-	const struct policy *p = d->p;
-	uint64_t age_usec = ((uint64_t)d->now.now_nsec - (uint64_t)e->time_nsec) / 1000;
-
-	if (!policy_has_rules(p))
-		return DISPOSITION_NO_RULE;
-	if (e->kept_by)
-		return DISPOSITION_KEPT;
-	if (nth <= p->min_count)
-		return DISPOSITION_MIN_COUNT;
-	if (age_usec < p->min_age_usec)
-		return DISPOSITION_MIN_AGE;
-	if (policy_has_keep(p))
-		return DISPOSITION_NOT_KEPT;
-	if (p->max_age_usec > 0 && age_usec > p->max_age_usec)
-		return DISPOSITION_MAX_AGE;
-	return DISPOSITION_WITHIN_LIMITS;
-}
-
-/* Decides one series, the entries of d->order from `from` to `to`, by what does not depend on other
- * series. */
-static void decide_series(struct deciding *d, size_t from, size_t to)
-{
-	struct periods periods = { 0 };
-	uint64_t nth = 0;
-
-	for (size_t i = from; i < to; i++) {
-		struct policy_entry *e = &d->v[d->order[i]];
-		enum disposition wanted;
-
-		e->kept_by = 0;
-		e->stays = 0;
-		if (is_apart(d, e))
-			continue;
-		static_assert(KEEP_RULES <= 7, "each has a bit of kept_by");
-		e->kept_by = periods_step(&periods, &d->p->keep, e->time_nsec) & 0x7f;
-		nth++;
-		wanted = disposition_of(d, e, nth);
-		if (e->disposition == DISPOSITION_UNDECIDED)
-			e->disposition = (uint8_t)wanted;
-		else if (disposition_refuses((enum disposition)e->disposition))
-			e->stays = disposition_deletes(wanted);
-		else
-			continue;
-		if (wanted == DISPOSITION_WITHIN_LIMITS)
-			d->limited[d->n_limited++] = d->order[i];
-	}
-}
-
-static void decide_all(struct deciding *d)
-{
-	size_t from = 0;
-
-	for (size_t i = 1; i <= d->n; i++)
-		if (i == d->n ||
-		    strcmp(d->v[d->order[i]].series, d->v[d->order[from]].series) != 0) {
-			decide_series(d, from, i);
-			from = i;
-		}
+	return entry_compare(x, y);
 }
 
 static void count(struct policy_sum *s, const struct policy_entry *e)
 {
 	s->n++;
 	s->bytes += e->bytes;
+}
+
+/* Collects the entries that are left to the limits. Those of them that cannot be deleted count,
+ * too: a limit that wants one reports it. */
+static void limited_find(struct deciding *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		enum disposition disposition = (enum disposition)d->v[i].disposition;
+
+		if (d->v[i].wanted == DISPOSITION_WITHIN_LIMITS &&
+		    (disposition == DISPOSITION_WITHIN_LIMITS || disposition_refuses(disposition)))
+			d->limited[d->n_limited++] = (uint32_t)i;
+	}
 }
 
 /* ---- max-delete -------------------------------------------------------------------------------
@@ -352,22 +272,18 @@ int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_
 	struct deciding d = { .p = p, .v = l->v, .n = l->n, .now = now };
 	struct policy_plan plan = { 0 };
 
-	d.order = malloc((l->n + 1) * sizeof(*d.order));
+	plan.order = malloc((l->n + 1) * sizeof(*plan.order));
 	d.limited = malloc((l->n + 1) * sizeof(*d.limited));
-	if (!d.order || !d.limited) {
-		free(d.order);
+	if (!plan.order || !d.limited) {
+		free(plan.order);
 		free(d.limited);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < l->n; i++)
-		d.order[i] = (uint32_t)i;
-	if (l->n > 0)
-		qsort_r(d.order, l->n, sizeof(*d.order), by_series, l->v);
-	decide_all(&d);
+	retention_decide(p, l, now.now_nsec, plan.order);
+	limited_find(&d);
 	bound_ages(&d);
 	apply_limits(&d);
 	free(d.limited);
-	plan.order = d.order;
 	sum_up(&d, &plan);
 	*ret = plan;
 	return 0;

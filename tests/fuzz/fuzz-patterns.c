@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "policy/globs.h"
 #include "policy/name-time.h"
-#include "policy/series.h"
+#include "policy/selection.h"
 #include "base/macros.h"
 
 enum { MATCH, EXCLUDE, SERIES, TIME, KINDS };
@@ -58,23 +58,23 @@ static bool ask_globs(char *pattern, struct names names, bool exclude)
 static bool ask_series(const char *expression, struct names names)
 {
 	char buf[300], again[300];
-	struct pattern *s = NULL;
-	const char *why;
+	const struct policy p = { .group_by = (char *)expression };
+	struct selection *s = NULL;
 	const char *name;
 
 	if (series_check(expression)) {
-		must(pattern_new(&s, expression, &why) < 0);
+		must(selection_new(&s, &p) < 0);
 		return false;
 	}
-	must(pattern_new(&s, expression, &why) == 0);
+	must(selection_new(&s, &p) == 0);
 	while ((name = next_name(&names))) {
-		bool matches = series_of(s, name, buf, sizeof(buf));
+		bool matches = selection_series(s, name, buf, sizeof(buf));
 
 		must(memchr(buf, '\0', sizeof(buf)));
-		must(series_of(s, name, again, sizeof(again)) == matches);
+		must(selection_series(s, name, again, sizeof(again)) == matches);
 		must(!matches || strcmp(buf, again) == 0);
 	}
-	pattern_free(s);
+	selection_free(s);
 	return true;
 }
 

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "policy/name-time.h"
-#include "policy/series.h"
+#include "policy/selection.h"
 #include "support.h"
 #include "base/macros.h"
 
@@ -90,16 +90,16 @@ START_TEST(names_belong_to_series)
 {
 	for (size_t i = 0; i < ELEMENTSOF(series_rows); i++) {
 		const struct series_row *t = &series_rows[i];
-		struct pattern *s = NULL;
-		const char *why;
+		const struct policy p = { .group_by = (char *)t->expression };
+		struct selection *s = NULL;
 		char buf[12];
 
-		ck_assert(!t->expression || pattern_new(&s, t->expression, &why) == 0);
-		ck_assert_msg(series_of(s, t->name, buf, sizeof(buf)) == (t->series != NULL), "%s",
-			      t->name);
+		ck_assert_int_eq(selection_new(&s, &p), 0);
+		ck_assert_msg(selection_series(s, t->name, buf, sizeof(buf)) == (t->series != NULL),
+			      "%s", t->name);
 		if (t->series)
 			ck_assert_str_eq(buf, t->series);
-		pattern_free(s);
+		selection_free(s);
 	}
 	ck_assert(!series_check("(a)"));
 	ck_assert(series_check("(a"));

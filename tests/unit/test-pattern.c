@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "policy/globs.h"
-#include "policy/series.h"
+#include "policy/selection.h"
 #include "support.h"
 #include "base/macros.h"
 
@@ -333,15 +333,15 @@ END_TEST
 START_TEST(too_long_a_name_belongs_to_no_series)
 {
 	_cleanup_free_ char *text = times("", "a", "", PATH_MAX + 1);
-	struct pattern *s = NULL;
-	const char *why;
+	const struct policy p = { .group_by = (char[]){ "^(a)" } };
+	struct selection *s = NULL;
 	char buf[64];
 
-	ck_assert_int_eq(pattern_new(&s, "^(a)", &why), 0);
-	ck_assert(!series_of(s, text, buf, sizeof(buf)));
-	ck_assert(series_of(s, "ab", buf, sizeof(buf)));
+	ck_assert_int_eq(selection_new(&s, &p), 0);
+	ck_assert(!selection_series(s, text, buf, sizeof(buf)));
+	ck_assert(selection_series(s, "ab", buf, sizeof(buf)));
 	ck_assert_str_eq(buf, "a");
-	pattern_free(s);
+	selection_free(s);
 }
 END_TEST
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 #include "policy/rules.h"
 #include "support.h"
 #include "base/macros.h"

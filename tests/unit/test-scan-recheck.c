@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 #include "policy/scan/scan.h"
 #include "support.h"
 #include "base/macros.h"

@@ -46,7 +46,7 @@
 #include "policy/overlap.h"
 #include "base/mounts.h"
 #include "base/similar.h"
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 #include "ctl/common/verbs.h"
 
 static void error_tell(const struct config_error *e, void *userdata)

@@ -6,7 +6,7 @@
 
 #include "policies.h"
 #include "policy-state.h"
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 
 static json_t *text(const char *s)
 {

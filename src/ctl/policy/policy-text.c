@@ -8,7 +8,7 @@
 
 #include "policies.h"
 #include "policy-state.h"
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 #include "ctl/output/screen.h"
 #include "base/escape.h"
 #include "base/units.h"

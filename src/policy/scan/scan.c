@@ -24,10 +24,8 @@
 #include "engine/guard/user-pin.h"
 #include "holders.h"
 #include "owners.h"
-#include "policy/globs.h"
-#include "policy/keep-periods.h"
-#include "policy/name-time.h"
-#include "policy/series.h"
+#include "policy/retention.h"
+#include "policy/selection.h"
 #include "reading.h"
 
 /* From 1906 to what 63 bits hold, so that the difference of any two fits as well. */
@@ -58,8 +56,8 @@ struct tree {
 struct policy_frame {
 	DIR *dir;
 	unsigned depth;
-	size_t path_len;           /* of its path in struct policy_walk */
-	uint64_t *match, *exclude; /* states of the patterns here; those of the next depth follow */
+	size_t path_len; /* of its path in struct policy_walk */
+	uint64_t *state; /* of the selection; that of the next depth follows */
 	bool near;
 	enum disposition closed; /* why nothing in it may go, or DISPOSITION_UNDECIDED */
 	struct user_pin pin;     /* of it; of the policy's directory, or of one around that */
@@ -69,8 +67,7 @@ struct policy_walk {
 	struct scan *s;
 	const struct policy *p;
 	const struct scan_by *by;
-	struct globs *match, *exclude;
-	struct pattern *series;
+	struct selection *selection;
 	struct owners owners;
 	struct scan_reading reading;
 	uint64_t *states;
@@ -307,7 +304,7 @@ static bool time_of(const struct policy_walk *k, const struct statx *sx, const s
 	case CLOCK_NAME:
 		break;
 	}
-	return name_time_parse(k->p->time.format, k->path + k->own, ret);
+	return selection_time(k->selection, k->path + k->own, ret);
 }
 
 /* The series of what is at k->path, which the directory is part of where there are several. */
@@ -315,10 +312,10 @@ static bool series_find(const struct policy_walk *k, char *buf, size_t len)
 {
 	size_t n = k->own > 0 ? k->own - 1 : 0;
 	int at = snprintf(buf, len, "%.*s%s", (int)n, k->path,
-			  n > 0 && k->series ? SERIES_SEPARATOR : "");
+			  n > 0 && k->p->group_by ? SERIES_SEPARATOR : "");
 
 	assert(at >= 0 && (size_t)at < len);
-	return series_of(k->series, k->path + k->own, buf + at, len - (size_t)at);
+	return selection_series(k->selection, k->path + k->own, buf + at, len - (size_t)at);
 }
 
 /* Has it a length that the policy is about? In doubt it has, and stays. */
@@ -416,15 +413,13 @@ static int descend(struct policy_walk *k, const struct policy_frame *f, const ch
 
 static int name_take(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
-	size_t all = globs_words(k->match) + globs_words(k->exclude);
-	bool deeper, beyond, is_dir,
-		matches = globs_step(k->match, f->match, name, f->match + all, &deeper);
+	bool deeper, is_dir,
+		matches = selection_step(k->selection, f->state, name,
+					 f->state + selection_words(k->selection), &deeper);
 	struct statx sx;
 	int r;
 
 	if (!matches && !deeper)
-		return 0;
-	if (globs_step(k->exclude, f->exclude, name, f->exclude + all, &beyond))
 		return 0;
 	if (!path_make(k, f, name)) {
 		k->s->too_deep++;
@@ -463,13 +458,11 @@ static enum disposition closed_by(const struct policy_walk *k, int fd)
 static int names_take(struct policy_walk *k, DIR *dir, unsigned depth,
 		      const struct user_pin *around)
 {
-	size_t match = globs_words(k->match), all = match + globs_words(k->exclude);
 	const struct policy_frame f = {
 		.dir = dir,
 		.depth = depth,
 		.path_len = strlen(k->path),
-		.match = k->states + depth * all,
-		.exclude = k->states + depth * all + match,
+		.state = k->states + depth * selection_words(k->selection),
 		.near = k->by->protect && protect_near(k->by->protect, dirfd(dir)),
 		.closed = closed_by(k, dirfd(dir)),
 		.pin = user_pin_holds(around) ? *around : user_pin_read(dirfd(dir), ""),
@@ -488,23 +481,18 @@ static int names_take(struct policy_walk *k, DIR *dir, unsigned depth,
 static int walk_begin(struct policy_walk *k)
 {
 	size_t words;
-	int r = globs_new(&k->match, k->p->match, /* exclude= */ false);
+	int r = selection_new(&k->selection, k->p);
 
-	if (r >= 0)
-		r = globs_new(&k->exclude, k->p->exclude, /* exclude= */ true);
-	if (r >= 0 && k->p->group_by)
-		r = pattern_new(&k->series, k->p->group_by, &(const char *){ NULL });
 	if (r >= 0)
 		r = owners_find(&k->owners, k->p->owners, &(const char *){ NULL });
 	if (r < 0)
 		return r;
 	/* One more than there are depths, for what is looked at in the last. */
-	words = globs_words(k->match) + globs_words(k->exclude);
+	words = selection_words(k->selection);
 	k->states = calloc((SCAN_DEPTH + 1) * words + 1, sizeof(*k->states));
 	if (!k->states)
 		return -ENOMEM;
-	globs_begin(k->match, k->states);
-	globs_begin(k->exclude, k->states + globs_words(k->match));
+	selection_begin(k->selection, k->states);
 	return 0;
 }
 
@@ -618,9 +606,7 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 			r = paths_list(k, base, ret_where, ret_why);
 		if (r < 0 && !*ret_why)
 			*ret_why = strerror(-r);
-		globs_free(k->match);
-		globs_free(k->exclude);
-		pattern_free(k->series);
+		selection_free(k->selection);
 		owners_done(&k->owners);
 		free(k->states);
 		free(k);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/keep-periods.h"
+#include "policy/retention.h"
 #include "support.h"
 #include "base/macros.h"
 
@@ -76,10 +76,10 @@ static void check_line(char *line)
 	ck_assert_msg(is_same(times, n, got, expected), "%s\n%s is ours", line, got);
 }
 
-/* The table is made by policy/restic-table. */
+/* The table is made by retention/restic-table. */
 START_TEST(same_as_restic)
 {
-	FILE *f = fopen(POLICY "/restic.table", "re");
+	FILE *f = fopen(RETENTION "/restic.table", "re");
 	char *line = NULL;
 	size_t cap = 0, n = 0;
 
@@ -200,5 +200,5 @@ int main(void)
 				 each_rule_says_what_it_keeps, times_before_the_epoch,
 				 test_attack_19_zones_and_their_changes };
 
-	return run_case("keep-periods", tests, ELEMENTSOF(tests));
+	return run_case("retention", tests, ELEMENTSOF(tests));
 }
