@@ -246,11 +246,9 @@ const planView = p => facts([
 	[_`Verdict`, h("b", VERDICTS[p.verdict] || line(p.verdict)), " ", line(p.reason)],
 	[_`What`, p.entries !== undefined && what(p) +
 		` (${total(p.files, "$0 file", "$0 files")}, ${total(p.directories, "$0 directory", "$0 directories")})`],
-	[_`How long`, p.estimate && _`about ${span(p.estimate.cold_usec)} on an idle device, longer beside other programs`],
 	[_`Filesystem`, p.filesystem && _`${line(p.filesystem.mount_point)}, ${line(p.filesystem.type)}; ${
 		share(size(p.filesystem.free_bytes), size(p.filesystem.size_bytes))} free`],
 	[_`How`, line(p.strategy?.name)],
-	[_`Why slow`, list(p.costs?.map(line))],
 	[_`Protected, or stays`, list(p.undeletable?.reasons?.map(r => at(r, line(r.reason))))],
 	[_`In use by`, list(p.open?.holders?.map(o => at(o, line(o.command || o.how))))],
 	[_`Hard links elsewhere`, p.hard_links?.entries &&

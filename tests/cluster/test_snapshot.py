@@ -250,24 +250,6 @@ class Apart(Moose):
         command("rm", "-r", self.tree)
 
 
-class Plan(Moose):
-    def test_trash(self):
-        self.grow()
-        write(os.path.join(self.top, "gone"), b"x" * 100000)
-        os.unlink(os.path.join(self.top, "gone"))
-        self.cluster.run("mfssettrashtime", "7200", self.tree)
-        r = fixture.Proc([scratch.binary, "plan", self.tree], self.top).finish()
-        words = " ".join(r.out.split())
-        self.assertIn("after a trash time of 2h", words)
-        r = fixture.Proc([scratch.binary, "plan", "--json=short", self.tree], self.top).finish()
-        keeping = fixture.json.loads(r.out)[0]["keeping"]
-        self.assertEqual(keeping["trash_seconds"], 7200)
-        self.assertGreaterEqual(keeping["trash_bytes"], 100000)
-        self.assertEqual(keeping["open_bytes"], 0)
-        self.assertIsNone(keeping["snapshots"])
-        command("rm", "-r", self.tree)
-
-
 class Jobs(DaemonCase):
     config = "strategy: {moosefs: snapshot, moosefs-stall: 50ms}\n"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""reclaimctl plan: what it says is compared with what was made, and nothing may be changed."""
+"""reclaimctl plan: compares its output with the tree on disk, and checks that it changes nothing."""
 import mmap
 import os
 import random
@@ -72,7 +72,7 @@ class Contents(Case):
         write(w.path("tree/large"), b"x" * 3 * MIB)
         w.settle()
         self.assertLessEqual(json_page.printed(plan(w, "tree")[0]),
-                             json_page.described("plan") | json_page.described("devices"))
+                             json_page.described("plan"))
         (p,), _ = plan(w, "tree")
         self.assertEqual((p["path"], p["verdict"], p["type"]), ("tree", "delete", "directory"))
         self.assertIsNone(p["reason"])
@@ -92,9 +92,9 @@ class Contents(Case):
         self.assertEqual(w.run("--dry-run", "--json", "tree").json["entries"], p["entries"])
 
     @matrix(backends=plain, fs=("ext4", "btrfs", "tmpfs"))
-    def test_a_sample_of_a_large_tree_is_near_the_truth(self, w):
+    def test_numbers_of_a_large_tree_are_exact(self, w):
         dice = random.Random(20)
-        for d in range(100):
+        for d in range(20):
             os.makedirs(w.path("tree", "d%02d" % d))
             base = os.open(w.path("tree", "d%02d" % d), os.O_RDONLY)
             for i in range(300):
@@ -106,13 +106,9 @@ class Contents(Case):
             os.close(base)
         w.settle()
         (p,), _ = plan(w, "tree")
-        self.assertEqual((p["entries"], p["files"], p["directories"]), (30101, 30000, 101))
-        self.assertFalse(p["bytes_exact"])
-        self.assertLessEqual(p["looked_at"], 4096 + 0.05 * (30000 - 4096))
-        truth = weigh(w.path("tree"))
-        self.assertLess(abs(p["bytes"] - truth), truth / 10, p)
-        self.assertGreater(p["bytes_margin"], 0)
-        self.assertLess(p["bytes_margin"], truth / 4)
+        self.assertEqual((p["entries"], p["files"], p["directories"]), (6021, 6000, 21))
+        self.assertTrue(p["bytes_exact"])
+        self.assertEqual(p["bytes"], weigh(w.path("tree")))
 
     @matrix(backends=plain, fs=("ext4", "xfs", "btrfs", "tmpfs"))
     def test_hard_links_free_nothing_while_a_name_is_outside(self, w):
@@ -126,7 +122,6 @@ class Contents(Case):
         kept = os.stat(w.path("twin")).st_blocks * 512
         self.assertEqual(p["hard_links"], {"entries": 3, "kept_bytes": kept})
         self.assertEqual(p["bytes"], weigh(w.path("tree")) - kept)
-        self.assertTrue(any("names outside" in c for c in p["costs"]), p["costs"])
         (p,), _ = plan(w, "twin")
         self.assertEqual((p["bytes"], p["hard_links"]["kept_bytes"]), (0, kept))
 
@@ -181,7 +176,6 @@ class Contents(Case):
         os.close(fd)
         (p,), _ = plan(w, "d", wrapper=("prlimit", "--nofile=64"))
         self.assertEqual((p["entries"], p["depth"]), (5001, 5000))
-        self.assertTrue(any("levels deep" in c for c in p["costs"]), p["costs"])
         w.run("d")
 
     @matrix(backends=plain, fs=("ext4", "tmpfs"))
@@ -318,7 +312,7 @@ class Obstacles(Case):
         self.assertEqual(p["verdict"], "partly")
         found = self.reasons(p)
         self.assertEqual(sorted(found), ["tree/closed", "tree/sticky/theirs", "tree/theirs"])
-        self.assertIn("may not change", found["tree/theirs"])
+        self.assertIn("no write permission", found["tree/theirs"])
         self.assertIn("sticky", found["tree/sticky/theirs"])
         self.assertIn("ermission denied", found["tree/closed"])
         self.assertEqual((p["undeletable"]["entries"], p["unread"]), (4, 1))
@@ -356,8 +350,6 @@ class Around(Case):
         self.assertEqual((fs["type"], fs["mount_point"]), (w.fs, scratch.filesystem(w.fs)))
         self.assertIn("rw", fs["options"].split(","))
         self.assertFalse(fs["discard"])
-        self.assertFalse(fs["discard_rest"])
-        self.assertIsNone(fs["discard_avoided_by"])
         vfs = os.statvfs(w.dir)
         self.assertEqual(fs["size_bytes"], vfs.f_blocks * vfs.f_bsize)
         device = fs["devices"][0]
@@ -379,60 +371,42 @@ class Around(Case):
         self.assertEqual(p["strategy"]["name"],
                          w.run("--dry-run", "--json", "tree").json["strategy"])
         self.assertTrue(p["strategy"]["reason"])
-        self.assertLessEqual(p["estimate"]["warm_usec"], p["estimate"]["cold_usec"])
 
     @matrix(backends=plain, fs=("ext4-discard",))
-    def test_discard_is_named_and_answered(self, w):
+    def test_discard_decides_the_strategy(self, w):
         os.makedirs(w.path("tree"))
         with open(w.path("tree/large"), "wb") as f:
             os.posix_fallocate(f.fileno(), 0, 300 * MIB)
         (p,), _ = plan(w, "tree")
         self.assertTrue(p["filesystem"]["discard"])
-        self.assertEqual((p["discard_setup"]["mode"], p["discard_setup"]["gentlest"]), ("online", "none"))
-        self.assertIn("defaults,nodiscard", p["discard_setup"]["fstab"])
-        self.assertTrue(any("mounted with discard" in c and "ascending" in c for c in p["costs"]))
-        self.assertTrue(any("up to 128.0 MiB at a time" in c and "nodiscard" in c and "schedule: weekly" in c
-                            for c in p["costs"]))
-        self.assertTrue(p["filesystem"]["discard_rest"])
-        self.assertEqual(p["filesystem"]["discard_avoided_by"], "nodiscard")
         self.assertIn("ascending order of blocks", p["strategy"]["name"])
         self.assertEqual(p["strategy"]["lanes"], 1)
         self.assertEqual(p["large_files"], 1)
         self.assertIn("from the start", p["strategy"]["large_files"])
         r = text(w, "tree")
-        self.assertIn("the mount option nodiscard does: have reclaimd trim once a week", " ".join(r.out.split()))
         self.assertRegex(r.out, r"Devices: loop\d+ .* discards up to ")
         self.assertRegex(r.out, r"Large files: 1 of 256.0 MiB or more: freed in steps")
 
     @matrix(backends=plain, fs=("btrfs",))
-    def test_subvolumes_snapshots_and_quota_groups(self, w):
+    def test_subvolumes_are_counted(self, w):
         command("btrfs", "subvolume", "create", w.path("sv"))
         w.build("sv/d/f = content\nplain/f")
-        command("btrfs", "subvolume", "snapshot", w.path("sv"), w.path("outside"))
         command("btrfs", "subvolume", "snapshot", w.path("sv"), w.path("sv/inside"))
         command("btrfs", "subvolume", "create", w.path("sv/d/more"))
         try:
             plans, _ = plan(w, "sv", "sv/d", "plain")
-            facts = [[p["filesystem"][k] for k in ("subvolumes", "snapshots", "snapshots_elsewhere")]
-                     for p in plans]
-            self.assertEqual(facts, [[3, 1, 1], [1, 0, 2], [0, 0, 0]])
-            self.assertFalse(plans[0]["filesystem"]["quota_groups"])
-            command("btrfs", "quota", "enable", w.dir)
-            (p,), _ = plan(w, "sv")
-            self.assertTrue(p["filesystem"]["quota_groups"])
-            self.assertTrue(any("quota groups" in c for c in p["costs"]), p["costs"])
+            self.assertEqual([p["filesystem"]["subvolumes"] for p in plans], [3, 1, 0])
+            self.assertIn("3 btrfs subvolumes", text(w, "sv").out)
         finally:
-            command("btrfs", "quota", "disable", w.dir)
-            for name in ("sv/d/more", "sv/inside", "sv", "outside"):
+            for name in ("sv/d/more", "sv/inside", "sv"):
                 command("btrfs", "subvolume", "delete", w.path(name))
 
     @matrix(backends=plain, fs=("overlay",))
-    def test_overlay_frees_nothing(self, w):
+    def test_overlay_unlinks_whole(self, w):
         w.build("tree/f = content")
         w.settle()
         (p,), _ = plan(w, "tree")
         self.assertEqual(p["filesystem"]["type"], "overlay")
-        self.assertTrue(any("whiteout" in c for c in p["costs"]), p["costs"])
         self.assertIn("unlinked whole", p["strategy"]["large_files"])
 
 

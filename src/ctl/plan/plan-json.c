@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A plan for programs; the keys are described in plan.c. */
+/* Encodes a plan as JSON. plan.c describes the keys. */
 #include <math.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
@@ -65,25 +65,12 @@ static json_t *filesystem_json(const struct plan *p)
 	const struct surroundings *s = &p->around;
 	const struct findings *f = &p->f;
 
-	return json_pack(
-		"{so so so so sI sI sb sb so sb sI sI so so}", "type", text(s->type), "mount_point",
-		text(s->mount_point), "source", text(s->source), "options", text(s->options),
-		"size_bytes", (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
-		"discard", s->mounted_with_discard, "discard_rest", plan_discards_rest(p),
-		"discard_avoided_by", text(plan_discards(p) ? "nodiscard" : NULL), "quota_groups",
-		s->quota_groups, "subvolumes", (json_int_t)f->subvolumes, "snapshots",
-		(json_int_t)f->snapshots, "snapshots_elsewhere",
-		number_or_null(f->snapshots_elsewhere >= 0, (uint64_t)f->snapshots_elsewhere),
-		"devices", devices_json(&s->devices));
-}
-
-static json_t *keeping_json(const struct keeping *k)
-{
-	return json_pack("{so so so so}", "trash_seconds",
-			 number_or_null(k->has_trash, k->trash_seconds), "trash_bytes",
-			 number_or_null(k->has_trash, k->trash_bytes), "open_bytes",
-			 number_or_null(k->has_trash, k->open_bytes), "snapshots",
-			 number_or_null(k->has_snapshots, k->snapshots));
+	return json_pack("{so so so so sI sI sb sI so}", "type", text(s->type), "mount_point",
+			 text(s->mount_point), "source", text(s->source), "options",
+			 text(s->options), "size_bytes", (json_int_t)s->size_bytes, "free_bytes",
+			 (json_int_t)s->free_bytes, "discard", s->mounted_with_discard,
+			 "subvolumes", (json_int_t)f->subvolumes, "devices",
+			 devices_json(&s->devices));
 }
 
 static json_t *contents_json(const struct findings *f)
@@ -102,16 +89,13 @@ static json_t *contents_json(const struct findings *f)
 		{ "depth", f->depth },
 		{ "most_entries", f->most_entries },
 		{ "bytes", f->bytes },
-		{ "bytes_margin", f->bytes_margin },
-		{ "looked_at", f->examined },
 		{ "large_files", f->large_files },
 	};
-	/* The mean is in hundredths: more digits would be noise. */
+	/* Rounded to hundredths, because more digits would be noise. */
 	json_t *o = json_pack(
 		"{sb ss sb sf so so s{sI sI} s{sI sO}}", "complete", f->complete, "type",
-		mode_name(f->mode), "bytes_exact",
-		f->complete && !f->sampled && f->unread == 0 && f->left == 0, "mean_entries",
-		round(f->mean_entries * 100) / 100, "largest_directories",
+		mode_name(f->mode), "bytes_exact", f->complete && f->unread == 0 && f->left == 0,
+		"mean_entries", round(f->mean_entries * 100) / 100, "largest_directories",
 		largest_json(&f->largest_directories, /* files= */ false), "largest_files",
 		largest_json(&f->largest_files, /* files= */ true), "hard_links", "entries",
 		(json_int_t)f->linked_entries, "kept_bytes", (json_int_t)f->linked_bytes,
@@ -131,16 +115,11 @@ json_t *plan_json(const struct plan *p)
 
 	if (p->reason)
 		return o;
-	more = json_pack("{so so s{ss ss ss si ss} s{sI sI} sO so}", "open",
-			 open_json(&p->f, p->holders), "filesystem", filesystem_json(p), "strategy",
-			 "name", p->strategy, "reason", p->profile.reason, "backend",
+	more = json_pack("{so so s{ss ss ss si ss}}", "open", open_json(&p->f, p->holders),
+			 "filesystem", filesystem_json(p), "strategy", "name", p->strategy,
+			 "reason", p->profile.reason, "backend",
 			 p->backend == BACKEND_URING ? "uring" : "threads", "lanes", (int)p->lanes,
-			 "large_files", plan_large_files(p), "estimate", "warm_usec",
-			 (json_int_t)p->warm_usec, "cold_usec", (json_int_t)p->cold_usec, "costs",
-			 p->costs, "keeping", keeping_json(&p->keeping));
-	(void)json_object_set_new(more, "discard_setup",
-				  p->around.devices.n > 0 ? discard_setup_json(&p->discards)
-							  : json_null());
+			 "large_files", plan_large_files(p));
 	(void)json_object_update_new(o, contents_json(&p->f));
 	(void)json_object_update_new(o, more);
 	return o;

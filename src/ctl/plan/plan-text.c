@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A plan for people: a line for the verdict, then a label and what belongs to it per line, as
- * systemctl status has it. */
+/* Prints a plan: a line with the verdict, then a label and a value per line, in the layout of
+ * systemctl status. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,13 +16,10 @@
 
 #define LABEL_WIDTH 15
 
-/* Sentences are not wider than this, so that they can be read. */
+/* Sentences are wrapped at this column, because longer lines are hard to read. */
 #define SENTENCE_WIDTH 100U
 
-/* Shorter times are all the same to people. */
-#define TIME_LEAST (50 * USEC_PER_MSEC)
-
-/* A label, and a text that goes on below its beginning; "" as label goes on with what is above. */
+/* Prints `text` beside a label and wraps it there. An empty label continues the line above. */
 static void put(const char *label, const char *text, size_t width)
 {
 	(void)printf("%*s%s ", LABEL_WIDTH, label, label[0] ? ":" : " ");
@@ -79,17 +76,15 @@ static void print_entries(const struct findings *f)
 				       counted_format(n, sizeof(n), types[i].n, types[i].one,
 						      types[i].many));
 	line("Entries", "%s (%s)%s", count_format(n, sizeof(n), f->entries), parts,
-	     f->complete ? "" : "; interrupted: so many were seen by then");
+	     f->complete ? "" : "; interrupted: the number until then");
 	if (f->unread)
-		line("", "%s could not be read: what is in there is not counted",
+		line("", "%s could not be read: their contents are not counted",
 		     count_format(n, sizeof(n), f->unread));
 }
 
-/* What goes before a number that may not be the whole truth. */
+/* Returns the words before a number that is only a bound. */
 static const char *hedge(const struct findings *f)
 {
-	if (f->sampled)
-		return "about ";
 	if (f->unread > 0 || !f->complete)
 		return "at least ";
 	return f->left > 0 ? "at most " : "";
@@ -97,17 +92,12 @@ static const char *hedge(const struct findings *f)
 
 static void print_bytes(const struct findings *f)
 {
-	char size[16], margin[16], give_or_take[40] = "", n[28];
+	char size[16];
 
-	size_format(size, sizeof(size), f->bytes);
-	if (f->bytes_margin > 0)
-		(void)snprintf(give_or_take, sizeof(give_or_take), ", give or take %s",
-			       size_format(margin, sizeof(margin), f->bytes_margin));
-	if (f->sampled)
-		line("Frees", "about %s%s (%s entries examined)", size, give_or_take,
-		     count_format(n, sizeof(n), f->examined));
-	else
-		line("Frees", "%s%s", hedge(f), size);
+	line("Frees", "%s%s", hedge(f), size_format(size, sizeof(size), f->bytes));
+	if (f->subvolumes > 0)
+		line("", "%" PRIu64 " btrfs subvolume%s: space that snapshots share stays in use",
+		     f->subvolumes, f->subvolumes == 1 ? "" : "s");
 }
 
 static void print_largest(const char *label, const json_t *list, const char *key)
@@ -149,7 +139,7 @@ static void print_links(const struct findings *f)
 
 	if (f->linked_entries == 0)
 		return;
-	line("Hard links", "%s%s names of files that have several; %s in them stays occupied",
+	line("Hard links", "%s%s names of files with several names; %s of them stays in use",
 	     hedge(f), count_format(n, sizeof(n), f->linked_entries),
 	     f->linked_bytes ? size_format(size, sizeof(size), f->linked_bytes) : "nothing");
 }
@@ -162,7 +152,7 @@ static void print_obstacles(const struct findings *f)
 
 	if (f->undeletable == 0)
 		return;
-	line("Has to stay", "%s%s", hedge(f),
+	line("Cannot go", "%s%s", hedge(f),
 	     counted_format(n, sizeof(n), f->undeletable, "entry", "entries"));
 	json_array_foreach(f->reasons, i, v)
 		line("", "%s: %s", json_text(v, "path"), json_text(v, "reason"));
@@ -172,7 +162,7 @@ static void print_open(const struct plan *p)
 {
 	const struct findings *f = &p->f;
 	const struct holders *h = p->holders;
-	char n[28], hidden[80] = "";
+	char n[COUNTED_SIZE], hidden[80] = "";
 	size_t i;
 	json_t *v;
 
@@ -180,11 +170,12 @@ static void print_open(const struct plan *p)
 		(void)snprintf(hidden, sizeof(hidden), "; other users' processes are not visible");
 	else if (h->hidden > 0)
 		(void)snprintf(hidden, sizeof(hidden),
-			       "; %s processes may not be looked into by this user",
+			       "; %s processes of other users could not be checked",
 			       count_format(n, sizeof(n), h->hidden));
-	line("Open", "%s %s%s",
-	     f->open_entries ? count_format(n, sizeof(n), f->open_entries) : "no",
-	     f->open_entries == 1 ? "entry" : "entries", hidden);
+	line("Open", "%s%s",
+	     f->open_entries ? counted_format(n, sizeof(n), f->open_entries, "entry", "entries")
+			     : "none",
+	     hidden);
 	json_array_foreach(f->holders, i, v) {
 		const json_t *of = json_object_get(v, "pid");
 		char pid[24] = "";
@@ -209,7 +200,7 @@ static void print_filesystem(const json_t *fs)
 	     size_format(size, sizeof(size), json_number(fs, "size_bytes")));
 	line("", "%s", json_text(fs, "options"));
 	if (json_array_size(devices) == 0)
-		line("Devices", "none that this system shows");
+		line("Devices", "unknown");
 	json_array_foreach(devices, i, v) {
 		uint64_t most = json_number(v, "discard_max_bytes");
 		const char *file = json_text(v, "backing_file");
@@ -226,27 +217,13 @@ static void print_filesystem(const json_t *fs)
 	}
 }
 
-static void print_discards(const json_t *setup)
-{
-	char now[256], advice[160];
-
-	if (!json_is_object(setup))
-		return;
-	discard_setup_texts(setup, now, sizeof(now), advice, sizeof(advice));
-	sentence("Discards", now);
-	if (advice[0])
-		sentence("", advice);
-	if (json_text(setup, "fstab")[0])
-		line("", "%s", json_text(setup, "fstab"));
-}
-
 static void print_strategy(const struct plan *p)
 {
 	_cleanup_free_ char *large = NULL;
 	char n[28], least[16];
 
-	line("Strategy", "%s, to begin with%s", p->strategy,
-	     p->profile.server ? "; more while each entry takes no longer for that" : "");
+	line("Strategy", "%s at first%s", p->strategy,
+	     p->profile.server ? "; more as long as that does not slow down each entry" : "");
 	sentence("", p->profile.reason);
 	if (asprintf(&large, "%s of %s or more: %s", count_format(n, sizeof(n), p->f.large_files),
 		     size_format(least, sizeof(least), ENGINE_LARGE_FILE), plan_large_files(p)) < 0)
@@ -255,30 +232,9 @@ static void print_strategy(const struct plan *p)
 		sentence("Large files", large);
 }
 
-static void print_estimate(const struct plan *p)
-{
-	const struct blockdevs *b = &p->around.devices;
-	bool remote = p->profile.server;
-	char from[32], to[32];
-
-	timespan_format(from, sizeof(from), p->warm_usec);
-	timespan_format(to, sizeof(to), p->cold_usec);
-	if (p->cold_usec < TIME_LEAST)
-		line("Time", "none to speak of");
-	else if (strcmp(from, to) == 0)
-		line("Time", "about %s, unpaced", from);
-	else if (remote)
-		line("Time", "about %s (server close by) to %s (1 ms away), unpaced", from, to);
-	else
-		line("Time", "about %s (warm cache) to %s (cold cache%s), unpaced", from, to,
-		     blockdevs_rotating(b) ? ", rotating disk" : "");
-}
-
 void plan_print(const struct plan *p, const json_t *o)
 {
 	const struct findings *f = &p->f;
-	size_t i;
-	json_t *v;
 
 	(void)printf("%s: %s%s%s\n", json_text(o, "path"), verdict_words[p->verdict],
 		     p->reason ? ": " : "", p->reason ? p->reason : "");
@@ -292,9 +248,5 @@ void plan_print(const struct plan *p, const json_t *o)
 	print_obstacles(f);
 	print_open(p);
 	print_filesystem(json_object_get(o, "filesystem"));
-	print_discards(json_object_get(o, "discard_setup"));
 	print_strategy(p);
-	print_estimate(p);
-	json_array_foreach(p->costs, i, v)
-		sentence(i == 0 ? "What costs" : "", json_string_value(v));
 }

@@ -1,42 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl plan: what would be done to a path, how, and why. Changes nothing.
+/* reclaimctl plan: prints what a deletion of each path would do. Changes nothing.
  *
- * With --json, an array with one object for each PATH. Keys are only ever added. Sizes are bytes,
- * times microseconds; null means not known or not applicable.
+ * With --json it prints an array with one object for each PATH. Later versions may add keys. Sizes
+ * are in bytes. null means unknown or not applicable.
  *
- *   path, verdict         as given; "delete", "partly" (some of it has to stay), "blocked" (nothing
- *                         of it can go), "refused", "missing"
- *   reason                why it is refused or missing, else null; then nothing follows
- *   complete              false if interrupted: the counts are what was seen by then
- *   type                  "directory", "file", "symlink", ...
+ *   path            as the user typed it
+ *   verdict         "delete", "partly" (some entries cannot be deleted), "blocked" (none can),
+ *                   "refused", "missing"
+ *   reason          why the path is refused or missing, else null; if it is set, the object has no
+ *                   other keys
+ *   complete        false if the user interrupted the scan: the numbers are those until then
+ *   type            "directory", "file", "symlink", ...
  *   entries, files, directories, symlinks, others, unknown
- *                         itself and everything beneath
- *   unread                directories that could not be read or may not be entered
- *   depth                 levels beneath it
+ *                   numbers of entries, PATH itself included
+ *   unread          number of directories that could not be read
+ *   depth           number of levels below PATH
  *   mean_entries, most_entries, largest_directories: [{path, entries}]
- *                         entries in a directory
- *   bytes, bytes_exact, bytes_margin
- *                         what deleting it frees; if not exact, found from the `looked_at` entries,
- *                         and as far off as the margin 19 times in 20
- *   largest_files         [{path, bytes, size}], of those looked at
- *   large_files           how many would be freed in steps
- *   hard_links            {entries, kept_bytes}: names of files with several; what stays occupied
- *   undeletable           {entries, reasons: [{path, reason}]}
- *   open                  {entries, complete, hidden_processes, holders: [{path, how, pid,
- *                         command}]}: pid is null where the kernel itself holds a file
- *   filesystem            {type, mount_point, source, options, size_bytes, free_bytes, discard,
- *                         discard_rest, discard_avoided_by, quota_groups, subvolumes, snapshots,
- *                         snapshots_elsewhere, devices: [{name, number, top, leaf, rotating,
- *                         discard_max_bytes, backing_file}]}; discard_rest: the kernel discards
- *                         with what is freed the free blocks behind it; discard_avoided_by: the
- *                         mount option with which nothing is discarded
- *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib,
- *                         fstab, first_step_usec_per_mib}: as `devices` has it, or null
- *   strategy              {name, reason, backend, lanes, large_files}
- *   estimate              {warm_usec, cold_usec}
- *   costs                 [sentence]: what makes it expensive
- *   keeping               {trash_seconds, trash_bytes, open_bytes, snapshots}: what keeps the space
- *                         on MooseFS and CephFS, and how much is kept of whatever was deleted
+ *                   entries of one directory
+ *   bytes           space that the deletion frees; an upper bound if `bytes_exact` is false because
+ *                   entries are skipped, a lower bound if directories could not be read
+ *   largest_files   [{path, bytes, size}]
+ *   large_files     number of files that a run frees in steps if it can
+ *   hard_links      {entries, kept_bytes}: names of files with several names, and the space that
+ *                   names elsewhere keep in use
+ *   undeletable     {entries, reasons: [{path, reason}]}
+ *   open            {entries, complete, hidden_processes, holders: [{path, how, pid, command}]};
+ *                   pid is null if the kernel itself uses the file
+ *   filesystem      {type, mount_point, source, options, size_bytes, free_bytes, discard,
+ *                   subvolumes, devices: [{name, number, top, leaf, rotating, discard_max_bytes,
+ *                   backing_file}]}
+ *   strategy        {name, reason, backend, lanes, large_files}
  */
 #include "plan.h"
 
@@ -46,20 +39,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/remove/last-reference.h"
-#include "moosefs/moosefs.h"
+#include "engine/remove/shrink.h"
 #include "engine/guard/protect.h"
 #include "engine/guard/user-pin.h"
 #include "ctl/output/messages.h"
 #include "ctl/common/arguments.h"
-#include "ctl/devices/daemon-devices.h"
 #include "ctl/output/progress.h"
 #include "ctl/common/verbs.h"
 
 struct plan_session {
 	struct options o;
-	struct client *client; /* borrowed; NULL: none runs */
 	struct protect *protect;
 	struct holders holders;
 	json_t *array; /* with --json */
@@ -74,7 +66,7 @@ static void on_signal(int sig)
 	interrupted = true;
 }
 
-/* The first signal ends the reading and shows what is known; the second ends the process. */
+/* Lets the first signal end the scan and print its results, and the second end the process. */
 static void signals_install(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
@@ -110,7 +102,7 @@ const char *mode_name(uint32_t mode)
 	return name ? name : "unknown";
 }
 
-/* What a run would begin with: asked of an engine made as run makes it, which never runs. */
+/* Fills in the strategy that a run would start with, from an engine that is never run. */
 static int strategy_find(struct plan *p, int fd)
 {
 	struct engine_options o = { .dry = true,
@@ -132,32 +124,38 @@ static int strategy_find(struct plan *p, int fd)
 	return 0;
 }
 
-bool plan_spreads(const struct plan *p)
+const char *plan_large_files(const struct plan *p)
 {
-	return p->lanes > 1 || p->profile.server;
+	if (!p->profile.lease_truthful)
+		return strcmp(p->profile.family, "overlay") == 0
+			       ? "unlinked whole: overlayfs grants leases on files that other "
+				 "processes use, so reclaimd does not truncate there"
+			       : "unlinked whole: this filesystem does not report whether another "
+				 "process uses a file, so reclaimd does not truncate there";
+	if (shrink_unit() > SHRINK_UNIT_MOST)
+		return "unlinked whole: the memory pages of this machine are too large for small "
+		       "steps";
+	if (p->profile.shrink == SHRINK_NEVER)
+		return "unlinked whole: steps have no advantage on this filesystem";
+	if (p->last_reference == -EOPNOTSUPP)
+		return "unlinked whole: without Landlock (Linux 5.13) reclaimd cannot find out "
+		       "whether a file is in use elsewhere, so it does not truncate";
+	/* The daemon asks a helper that runs as root. */
+	if (p->last_reference < 0 && geteuid() != 0)
+		return "freed in steps by submit, but unlinked whole by run: only root can find "
+		       "out whether a file is in use elsewhere";
+	if (p->last_reference < 0)
+		return "unlinked whole: even root cannot find out here whether a file is in use "
+		       "elsewhere (CAP_DAC_READ_SEARCH of the host is missing), so reclaimd does "
+		       "not truncate";
+	return p->profile.shrink == SHRINK_TAIL
+		       ? "freed in steps from the end, so that no journal commit is long; "
+			 "unlinked whole if it is in use elsewhere"
+		       : "freed in steps from the start, so that each block is discarded once; "
+			 "unlinked whole if it is in use elsewhere";
 }
 
-bool plan_is_on(const struct plan *p, const char *type)
-{
-	return p->around.type && strcmp(p->around.type, type) == 0;
-}
-
-/* Finds out what keeps the space of what is deleted. */
-static void keeping_find(const struct plan_session *s, struct plan *p, const struct target *t)
-{
-	_cleanup_close_ int dir = -1;
-	struct moosefs *m = NULL;
-
-	if (moosefs_open(&m, t->dirfd, protect_mounts(s->protect)) >= 0) {
-		keeping_of_moosefs(m, t->id.ino, &p->keeping);
-		moosefs_close(m);
-	} else if (strcmp(p->profile.family, "cephfs") == 0) {
-		dir = fd_open_dir(t->dirfd, t->name); /* else, those of the directory it is in */
-		keeping_of_cephfs(dir >= 0 ? dir : t->dirfd, &p->keeping);
-	}
-}
-
-/* Finds out everything about a target that was taken in. */
+/* Fills in the plan for a target that passed the checks of a submit. */
 static int plan_fill(struct plan_session *s, struct plan *p, const struct target *t)
 {
 	struct progress *bar = progress_new(SWITCH_AUTO, s->o.quiet);
@@ -170,16 +168,10 @@ static int plan_fill(struct plan_session *s, struct plan *p, const struct target
 		r = surroundings_find(t->dirfd, &p->around);
 	if (r < 0)
 		return r;
-	discard_setup_find(&p->discards, p->around.type, p->around.options, p->around.source,
-			   p->around.mount_point, &p->around.devices);
-	p->discards.first_step_usec = daemon_trim_cost(s->client, p->around.mount_point);
 	p->holders = &s->holders;
 	p->verdict = p->f.undeletable == 0              ? VERDICT_DELETE
 		     : p->f.undeletable >= p->f.entries ? VERDICT_BLOCKED
 							: VERDICT_PARTLY;
-	keeping_find(s, p, t);
-	plan_estimate(p);
-	plan_costs(p);
 	return 0;
 }
 
@@ -187,7 +179,6 @@ static void plan_done(struct plan *p)
 {
 	findings_done(&p->f);
 	surroundings_done(&p->around);
-	json_decref(p->costs);
 }
 
 static void show(struct plan_session *s, const struct plan *p)
@@ -199,7 +190,7 @@ static void show(struct plan_session *s, const struct plan *p)
 	(void)json_array_append_new(s->array, o);
 }
 
-/* Why a person's pin keeps it, or NULL. */
+/* Returns why a pin keeps the target, in `words`; NULL if it is not pinned. */
 static const char *pinned(const struct target *t, char words[USER_PIN_WORDS])
 {
 	struct user_pin pin = user_pin_around(t->dirfd);
@@ -271,8 +262,11 @@ static int plan_all(struct plan_session *s)
 
 int verb_plan(const struct options *o, struct client *c)
 {
-	struct plan_session s = { .o = *o, .client = c };
-	int r = plan_all(&s);
+	struct plan_session s = { .o = *o };
+	int r;
+
+	(void)c;
+	r = plan_all(&s);
 
 	json_decref(s.array);
 	holders_done(&s.holders);

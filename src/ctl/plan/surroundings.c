@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/mounts.h"
 
-/* Fills in what the mount table says about the mount with this id. */
+/* Fills in the fields that come from the mount table. */
 static void mount_find(uint64_t mnt_id, struct surroundings *s)
 {
 	struct mounts mounts;
@@ -30,19 +30,15 @@ static void mount_find(uint64_t mnt_id, struct surroundings *s)
 	mounts_done(&mounts);
 }
 
-/* btrfs spans several devices and gives its files device numbers of its own, so its devices are
- * found under its UUID. */
+/* A btrfs spans several devices and gives its files device numbers of its own, so the devices are
+ * found by the UUID of the filesystem. */
 static void btrfs_find(int dirfd, struct surroundings *s)
 {
 	_cleanup_close_ int fd = fd_open_dir(dirfd, ".");
-	_cleanup_free_ char *groups = NULL;
 	char uuid[40];
 
-	if (fd < 0 || btrfs_uuid(fd, uuid, sizeof(uuid)) < 0 ||
-	    asprintf(&groups, "/sys/fs/btrfs/%s/qgroups", uuid) < 0)
-		return;
-	s->quota_groups = access(groups, F_OK) == 0;
-	(void)blockdevs_add_btrfs(&s->devices, "/sys", uuid);
+	if (fd >= 0 && btrfs_uuid(fd, uuid, sizeof(uuid)) >= 0)
+		(void)blockdevs_add_btrfs(&s->devices, "/sys", uuid);
 }
 
 int surroundings_find(int fd, struct surroundings *ret)
@@ -58,7 +54,6 @@ int surroundings_find(int fd, struct surroundings *ret)
 		return -errno;
 	s.size_bytes = (uint64_t)sfs.f_blocks * (uint64_t)sfs.f_bsize;
 	s.free_bytes = (uint64_t)sfs.f_bfree * (uint64_t)sfs.f_bsize;
-	s.block_bytes = (uint64_t)sfs.f_bsize;
 	mount_find(id.mnt_id, &s);
 	s.mounted_with_discard = mount_option(s.options, "discard");
 	if (s.type && strcmp(s.type, "btrfs") == 0)

@@ -17,45 +17,36 @@
 #include <unistd.h>
 
 #include "engine/remove/subvolume.h"
-#include "sampler.h"
-#include "snapshots.h"
+#include "base/macros.h"
 
-/* So many entries are all examined, and of what is more one in 25: a tree of half a million costs
- * less than one statx for twenty entries. Where each may be a round trip, one in 100. */
-#define WHOLE 4096
-#define WINDOW 400
-#define WHOLE_REMOTE 512
-#define WINDOW_REMOTE 1600
-
-/* A tree that takes longer than this is a large one, and is read so long at a time, followed by
- * a pause of the same length. */
+/* After LARGE_AFTER the scan works for READ_FOR and then pauses for as long, so that it takes at
+ * most half of the disk's time. */
 #define LARGE_AFTER (2 * USEC_PER_SEC)
 #define READ_FOR (50 * USEC_PER_MSEC)
 
-/* Levels remembered, at 40 bytes each; of deeper directories each chunk is taken for a whole one.
- */
+/* Number of levels that are kept, of 40 bytes each. In deeper directories each chunk of a listing
+ * counts as a directory. */
 #define LEVELS_MOST 4096
 
-/* So many are shown of what cannot be deleted, and of what is open. */
+/* Maximum number of examples of entries that cannot be deleted, and of open entries. */
 #define EXAMPLES_MOST 10
 
-/* Any value but 0 keeps directory chunks at the lane's own 64 KiB, some 2,000 entries: pauses come
- * between chunks. */
+/* Any value except 0 limits a chunk of a listing to 64 KiB, about 2,000 entries. The scan pauses
+ * only between chunks. */
 #define CHUNK_MEMORY 1
 
-/* Files with several names, 48 bytes each with the tree's node: some 5 MiB at most. */
+/* Maximum number of files with several names that are remembered: 5 MiB with the tree's nodes. */
 #define LINKED_MOST 65536
 
-/* A directory on the way down. */
+/* A directory between the target and the directory that is being read. */
 struct survey_level {
 	uint64_t dev, ino, entries;
-	bool blocked; /* nothing in it can be deleted */
+	bool blocked; /* true if no entry of it can be deleted */
 	bool sticky;
 	uid_t owner;
 };
 
-/* A file with several names. Deleting one frees nothing until its last name goes, so it matters
- * whether all of them lie inside what is to be deleted. */
+/* A file with several names. Its space is freed only if all of its names are below the target. */
 struct linked {
 	uint64_t dev, ino;
 	uint32_t seen;
@@ -70,34 +61,27 @@ struct survey {
 	struct identity pin;
 	struct findings f;
 	uid_t euid;
-	bool fowner; /* has CAP_FOWNER: sticky directories do not hold it back */
+	bool fowner; /* true if this process has CAP_FOWNER and so may ignore sticky bits */
 
-	struct survey_level *levels; /* [0]: the directory that the target lies in; the last: of all
-					that are deeper */
+	struct survey_level *levels; /* [0] is the parent of the target; the last one serves all
+					deeper levels */
 
-	struct sampler sampler;
-	void *linked; /* tsearch(3) */
+	void *linked; /* tree of struct linked, see tsearch(3) */
 	size_t n_linked;
-	uint64_t linked_kept, linked_freed;          /* bytes, by whether all names were seen */
-	uint64_t directory_bytes, undeletable_known; /* beside those of the sample */
 	uint64_t directories_read;
-
-	struct subvolume container, subvolumes[SUBVOLUMES_MOST];
-	size_t n_subvolumes;
-	bool contained; /* the target is a part of the container, no subvolume itself */
 
 	uint64_t began_usec, woke_usec;
 };
 
-/* Where an entry is: in a directory that is being listed, or the target itself (l is NULL). */
+/* The position of an entry: a directory that is being listed. l is NULL for the target itself. */
 struct survey_place {
 	int fd;
 	const struct survey_level *level;
 	const struct engine_listing *l;
 };
 
-/* Writes the path of an entry (NULL: of the directory itself) into buf, PATH_MAX bytes, and returns
- * it. */
+/* Writes the path of the entry `name`, or of the directory if `name` is NULL, into `buf`, which has
+ * PATH_MAX bytes. Returns buf. */
 static char *spot_path(const struct survey *s, const struct survey_place *at, const char *name,
 		       char *buf)
 {
@@ -119,7 +103,7 @@ static uint64_t dev_of(const struct statx *sx)
 
 /* ---- what cannot be deleted ----------------------------------------------------------------- */
 
-/* Has the caller CAP_FOWNER? */
+/* Returns true if this process has CAP_FOWNER. */
 static bool is_fowner(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -129,23 +113,23 @@ static bool is_fowner(void)
 	       data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
 }
 
-/* Why nothing can be deleted in a directory; NULL if something can. */
+/* Returns why no entry of a directory can be deleted; NULL if entries can. */
 static const char *why_content(int fd, const struct statx *sx)
 {
 	if (sx->stx_attributes & STATX_ATTR_IMMUTABLE)
-		return "is immutable (chattr +i), with the names in it";
+		return "is immutable (chattr +i), so its entries cannot be deleted";
 	if (sx->stx_attributes & STATX_ATTR_APPEND)
-		return "is append-only (chattr +a): names in it can only be added";
+		return "is append-only (chattr +a), so its entries cannot be deleted";
 	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return NULL;
 	if (errno == EROFS)
 		return "is mounted read-only";
 	return errno == EACCES || errno == EPERM
-		       ? "is a directory that the caller may not change: nothing in it can go"
-		       : "is a directory whose permissions cannot be read";
+		       ? "you may not delete its entries: no write permission"
+		       : "its permissions could not be read";
 }
 
-/* Why an entry of the directory `in` cannot be deleted itself; NULL if it can. */
+/* Returns why an entry of the directory `in` cannot be deleted; NULL if it can. */
 static const char *why_entry(const struct survey *s, const struct statx *sx,
 			     const struct survey_level *in)
 {
@@ -160,7 +144,7 @@ static const char *why_entry(const struct survey *s, const struct statx *sx,
 	return NULL;
 }
 
-/* Keeps an example, if it is one of the first. */
+/* Adds an entry that cannot be deleted to the examples, if there are fewer than EXAMPLES_MOST. */
 static void obstacle_add(struct survey *s, const char *path, const char *reason, int error)
 {
 	char text[96];
@@ -175,8 +159,8 @@ static void obstacle_add(struct survey *s, const char *path, const char *reason,
 
 /* ---- the largest ---------------------------------------------------------------------------- */
 
-/* Puts an entry into its place, if it is among the largest; one that is known under its identity
- * moves up. Does nothing if out of memory: it is only an example. */
+/* Inserts an entry if it is one of the largest. An entry with the same identity moves up instead.
+ * Does nothing if memory is short. */
 static void largest_put(const struct survey *s, struct largest *t, const struct survey_place *at,
 			const char *name, struct largest_entry e)
 {
@@ -210,8 +194,8 @@ static int by_identity(const void *a, const void *b)
 	return memcmp(a, b, offsetof(struct linked, seen));
 }
 
-/* One more name of a file. Returns how many of its names were seen by now; 0 if that is not known,
- * because there are too many such files or out of memory. */
+/* Counts one more name of a file. Returns the number of its names that were seen so far, or 0 if
+ * that is unknown because too many files have several names or memory is short. */
 static uint32_t linked_seen(struct survey *s, const struct statx *sx)
 {
 	struct linked *own = malloc(sizeof(*own)), **found = NULL;
@@ -228,28 +212,28 @@ static uint32_t linked_seen(struct survey *s, const struct statx *sx)
 	return found ? ++(*found)->seen : 0;
 }
 
-/* A name of a file that has more. Returns what deleting this one frees. */
+/* Counts a name of a file with several names. Returns the number of bytes that deleting it frees: 0
+ * unless it is the last name. */
 static uint64_t linked_take(struct survey *s, const struct statx *sx, uint64_t bytes)
 {
 	uint32_t seen = linked_seen(s, sx);
+	struct findings *f = &s->f;
 
-	sampler_add(&s->sampler, SAMPLE_LINKED_ENTRIES, 1);
-	sampler_add(&s->sampler, SAMPLE_LINKED_BYTES, bytes / sx->stx_nlink);
+	f->linked_entries++;
 	if (seen == 0)
-		s->linked_kept += bytes / sx->stx_nlink;
+		f->linked_bytes += bytes / sx->stx_nlink;
 	if (seen == 1)
-		s->linked_kept += bytes;
+		f->linked_bytes += bytes;
 	if (seen != sx->stx_nlink)
 		return 0;
-	/* Had it grown meanwhile, it would be more than was added. */
-	s->linked_kept -= MIN(s->linked_kept, bytes);
-	s->linked_freed += bytes;
+	/* The file may have grown since its first name was seen. */
+	f->linked_bytes -= MIN(f->linked_bytes, bytes);
 	return bytes;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Examines one entry that is no directory, as far as is known. Returns whether *ret is filled. */
+/* Examines an entry that is not known to be a directory. Returns true if *ret is filled. */
 static bool entry_examine(struct survey *s, const struct survey_place *at, const char *name,
 			  struct statx *ret)
 {
@@ -257,26 +241,23 @@ static bool entry_examine(struct survey *s, const struct survey_place *at, const
 	char path[PATH_MAX];
 	uint64_t bytes, freed = 0;
 
-	if (!sampler_next(&s->sampler) ||
-	    statx(at->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+	if (statx(at->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		  STATX_BASIC_STATS, ret) < 0)
-		return false; /* not its turn; gone meanwhile, or unreadable */
-	s->f.examined++;
+		return false; /* it has been removed, or cannot be read */
 	bytes = ret->stx_blocks * 512;
-	/* What is blocked was counted with its directory. */
+	/* on_listed() has counted the entries of a blocked directory. */
 	why = at->level->blocked ? NULL : why_entry(s, ret, at->level);
 	if (why) {
-		sampler_add(&s->sampler, SAMPLE_UNDELETABLE, 1);
+		s->f.undeletable++;
 		obstacle_add(s, spot_path(s, at, name, path), why, 0);
 	}
-	/* What stays frees nothing, nor does a directory here: one whose type the listing did not
-	 * say is counted when it is entered. */
+	/* directory_take() counts the blocks of directories. */
 	if (!why && !at->level->blocked && !S_ISDIR(ret->stx_mode))
 		freed = ret->stx_nlink > 1 ? linked_take(s, ret, bytes) : bytes;
-	sampler_examined(&s->sampler, freed);
+	s->f.bytes += freed;
 	if (S_ISREG(ret->stx_mode) && ret->stx_nlink == 1 && freed >= ENGINE_LARGE_FILE)
-		sampler_add(&s->sampler, SAMPLE_LARGE_FILES, 1);
-	/* What is mounted over an entry is not the entry. */
+		s->f.large_files++;
+	/* The numbers of a mount point are those of the mounted filesystem. */
 	if (ret->stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return false;
 	if (S_ISREG(ret->stx_mode))
@@ -297,7 +278,7 @@ static void type_count(struct findings *f, uint8_t type)
 	f->others += type != DT_REG && type != DT_DIR && type != DT_LNK && type != DT_UNKNOWN;
 }
 
-/* The holders of an entry; NULL if there are none. */
+/* Returns the processes and devices that use an entry; NULL if there are none. */
 static const struct file_holder *entry_holders(const struct survey *s,
 					       const struct survey_place *at, const char *name,
 					       uint64_t ino, uint8_t type,
@@ -306,19 +287,20 @@ static const struct file_holder *entry_holders(const struct survey *s,
 	const struct file_holder *h = holders_find(s->holders, at->level->dev, ino, ret_n);
 	struct statx sx;
 
-	/* What is listed for a subvolume is its tree's number, which some inode may have, too. */
+	/* The listing has the number of the tree for a subvolume, which may also be the number of
+	 * an inode. */
 	if (type == DT_DIR && h &&
 	    (statx(at->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		   STATX_INO, &sx) < 0 ||
 	     h->ino != sx.stx_ino || h->dev != dev_of(&sx)))
 		h = NULL;
-	/* overlayfs lists one inode number and device, and stat may give another. */
+	/* overlayfs may list another inode number and device than statx() reports. */
 	if (examined && !h)
 		h = holders_find(s->holders, dev_of(examined), examined->stx_ino, ret_n);
 	return h;
 }
 
-/* Takes note of an entry: of its type, of what has it open; examines it if it is its turn. */
+/* Counts an entry, and records which processes use it. */
 static void entry_take(struct survey *s, const struct survey_place *at, const char *name,
 		       uint64_t ino, uint8_t type)
 {
@@ -350,7 +332,7 @@ static void entry_take(struct survey *s, const struct survey_place *at, const ch
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
-/* Reads for a while, then pauses for as long. */
+/* Pauses if the scan has worked for READ_FOR since its last pause. */
 static void pace(struct survey *s)
 {
 	uint64_t now = now_usec(), until;
@@ -365,7 +347,7 @@ static void pace(struct survey *s)
 	s->woke_usec = now_usec();
 }
 
-/* Fills in a level from its open directory. Returns why nothing in it can be deleted, or NULL. */
+/* Fills in a level from its open directory. Returns why its entries cannot be deleted, or NULL. */
 static const char *level_fill(struct survey_level *v, int fd, struct statx *ret)
 {
 	const char *why;
@@ -383,21 +365,7 @@ static const char *level_fill(struct survey_level *v, int fd, struct statx *ret)
 	return why;
 }
 
-static void subvolume_take(struct survey *s, const struct engine_listing *l)
-{
-	struct subvolume v;
-
-	s->f.subvolumes++;
-	if (l->depth == 1)
-		s->contained = false;
-	if (subvolume_info(l->fd, &v) < 0)
-		return;
-	s->f.snapshots += v.is_snapshot;
-	if (s->n_subvolumes < SUBVOLUMES_MOST)
-		s->subvolumes[s->n_subvolumes++] = v;
-}
-
-/* What the directory itself is, when it is seen for the first time; `why` is level_fill's. */
+/* Counts a directory when its first chunk is listed. `why` is the result of level_fill(). */
 static void directory_take(struct survey *s, const struct survey_place *at, const struct statx *sx,
 			   const char *why)
 {
@@ -408,16 +376,16 @@ static void directory_take(struct survey *s, const struct survey_place *at, cons
 	char path[PATH_MAX];
 
 	s->directories_read++;
-	s->undeletable_known += own != NULL;
+	s->f.undeletable += own != NULL;
 	if (!own && !at->level->blocked)
-		s->directory_bytes += sx->stx_blocks * 512;
-	/* An empty directory goes without being changed. */
+		s->f.bytes += sx->stx_blocks * 512;
+	/* An empty directory can be removed although its entries could not. */
 	if (!why || at->l->list->n == 0)
 		why = own;
 	if (why)
 		obstacle_add(s, spot_path(s, at, NULL, path), why, 0);
 	if (engine_profile(s->engine)->subvolumes && subvolume_is(at->l->fd))
-		subvolume_take(s, at->l);
+		s->f.subvolumes++;
 }
 
 static void on_listed(const struct engine_listing *l, void *userdata)
@@ -439,7 +407,7 @@ static void on_listed(const struct engine_listing *l, void *userdata)
 	}
 	v->entries += l->list->n;
 	if (v->blocked)
-		s->undeletable_known += l->list->n;
+		s->f.undeletable += l->list->n;
 	if (l->list->n > 0)
 		s->f.depth = MAX(s->f.depth, l->depth);
 	largest_put(s, &s->f.largest_directories, &at, NULL,
@@ -454,7 +422,7 @@ static void on_problem(const struct engine_problem *p, void *userdata)
 {
 	struct survey *s = userdata;
 
-	s->undeletable_known++;
+	s->f.undeletable++;
 	if (p->is_error)
 		s->f.unread++;
 	else
@@ -471,7 +439,7 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 		engine_cancel(s->engine);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole survey ----------------------------------------------------------------------- */
 
 void findings_done(struct findings *f)
 {
@@ -484,7 +452,7 @@ void findings_done(struct findings *f)
 	*f = (struct findings){ 0 };
 }
 
-/* The target itself, and the directory that it lies in. */
+/* Counts the target itself, and checks its parent directory. */
 static void take_target(struct survey *s)
 {
 	const struct target *t = s->target;
@@ -493,10 +461,10 @@ static void take_target(struct survey *s)
 	const char *why = level_fill(&s->levels[0], t->dirfd, &sx);
 
 	if (why) {
-		s->undeletable_known++;
+		s->f.undeletable++;
 		obstacle_add(s, t->dir[0] ? t->dir : ".", why, 0);
 	}
-	/* A subvolume has a device number of its own. */
+	/* A subvolume has another device number than its parent directory. */
 	own = s->levels[0];
 	own.dev = t->id.dev;
 	entry_take(s, &(struct survey_place){ t->dirfd, &own, NULL }, t->name, t->id.ino,
@@ -506,7 +474,7 @@ static void take_target(struct survey *s)
 static int walk(struct survey *s)
 {
 	const struct target *t = s->target;
-	/* The target, and nothing else. */
+	/* Restricts the walk to the target. */
 	struct root_group g = { .dir = t->dir,
 				.dirfd = t->dirfd,
 				.accepted = true,
@@ -522,67 +490,33 @@ static int walk(struct survey *s)
 	return r < 0 ? r : engine_run(s->engine);
 }
 
-/* What has been counted becomes what was found. */
 static void conclude(struct survey *s)
 {
 	struct findings *f = &s->f;
-	const struct sampler *of = &s->sampler;
-	uint64_t linked = sampler_total(of, SAMPLE_LINKED_BYTES);
 
 	f->complete = !*s->interrupted;
-	f->sampled = !sampler_exact(of);
-	f->bytes = s->directory_bytes + sampler_total(of, SAMPLE_BYTES);
-	f->bytes_margin = sampler_margin(of);
-	f->large_files = sampler_total(of, SAMPLE_LARGE_FILES);
-	f->linked_entries = sampler_total(of, SAMPLE_LINKED_ENTRIES);
-	f->linked_bytes = f->sampled ? linked - MIN(linked, s->linked_freed) : s->linked_kept;
-	f->undeletable =
-		MIN(f->entries, s->undeletable_known + sampler_total(of, SAMPLE_UNDELETABLE));
+	f->undeletable = MIN(f->entries, f->undeletable);
 	if (s->directories_read > 0)
 		f->mean_entries = (double)(f->entries - 1) / (double)s->directories_read;
 	f->most_entries = f->largest_directories.n ? f->largest_directories.v[0].amount : 0;
 }
 
-static int look(struct survey *s)
-{
-	_cleanup_close_ int around = -1;
-	const struct fs_profile *profile = engine_profile(s->engine);
-	int r = 0;
-
-	s->sampler.whole = profile->server ? WHOLE_REMOTE : WHOLE;
-	s->sampler.window = profile->server ? WINDOW_REMOTE : WINDOW;
-	if (profile->subvolumes)
-		around = fd_open_dir(s->target->dirfd, ".");
-	s->contained = around >= 0 && subvolume_info(around, &s->container) == 0;
-	take_target(s);
-	if (S_ISDIR(s->f.mode))
-		r = walk(s);
-	if (s->contained && s->n_subvolumes < SUBVOLUMES_MOST)
-		s->subvolumes[s->n_subvolumes++] = s->container;
-	if (around >= 0)
-		s->f.snapshots_elsewhere =
-			snapshots_elsewhere(around, s->subvolumes, s->n_subvolumes);
-	conclude(s);
-	return r;
-}
-
 int survey(struct findings *ret, const struct target *t, const struct holders *h,
 	   struct progress *bar, const _Atomic bool *interrupted)
 {
-	struct survey s = { .target = t,
-			    .pin = t->id,
-			    .holders = h,
-			    .bar = bar,
-			    .interrupted = interrupted,
-			    .f = { .mode = t->id.mode,
-				   .snapshots_elsewhere = -ENODATA,
-				   .reasons = json_array(),
-				   .holders = json_array() },
-			    .euid = geteuid(),
-			    .fowner = is_fowner(),
-			    .levels = calloc(LEVELS_MOST + 1, sizeof(*s.levels)),
-			    .began_usec = now_usec(),
-			    .woke_usec = now_usec() };
+	struct survey s = {
+		.target = t,
+		.pin = t->id,
+		.holders = h,
+		.bar = bar,
+		.interrupted = interrupted,
+		.f = { .mode = t->id.mode, .reasons = json_array(), .holders = json_array() },
+		.euid = geteuid(),
+		.fowner = is_fowner(),
+		.levels = calloc(LEVELS_MOST + 1, sizeof(*s.levels)),
+		.began_usec = now_usec(),
+		.woke_usec = now_usec()
+	};
 	const struct engine_options o = {
 		.fixed_backend = true,
 		.backend = BACKEND_THREADS,
@@ -597,7 +531,10 @@ int survey(struct findings *ret, const struct target *t, const struct holders *h
 	int r = s.levels ? engine_new(&s.engine, &o, t->dirfd) : -ENOMEM;
 
 	if (r >= 0)
-		r = look(&s);
+		take_target(&s);
+	if (r >= 0 && S_ISDIR(s.f.mode))
+		r = walk(&s);
+	conclude(&s);
 	if (r >= 0)
 		*ret = s.f;
 	else

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Walks what is to be deleted, changes nothing, and collects what can be said about it.
+/* Scans a target of `plan` and counts its entries. Changes nothing.
  *
- * Reads directories as a deletion would (the engine, dry, one lane) and examines a bounded share of
- * the entries (sampler.h). A large tree is read at half speed, so that other processes get at the
- * disk, too. */
+ * Reads directories with the engine in dry mode and one lane, and examines each entry with statx().
+ * A large tree is read at half speed, to leave time for other programs. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,50 +16,46 @@
 
 #define LARGEST_MOST 5
 
-/* The largest of many, the largest first: files by bytes, directories by entries. */
+/* The largest files by bytes, or the largest directories by entries; the largest comes first. */
 struct largest {
 	struct largest_entry {
 		char *path;
 		uint64_t dev, ino;
-		uint64_t amount; /* what they are ordered by */
+		uint64_t amount; /* bytes in use, or number of entries */
 		uint64_t size_bytes;
 	} v[LARGEST_MOST];
 	size_t n;
 };
 
-/* What was found. */
+/* The results of a survey. */
 struct findings {
-	bool complete;    /* read to the end */
-	uint32_t mode;    /* of the thing itself */
-	uint64_t entries; /* itself and all beneath */
+	bool complete;    /* false if the user interrupted it */
+	uint32_t mode;    /* file mode of the target */
+	uint64_t entries; /* number of entries, the target included */
 	uint64_t files, directories, symlinks, others;
-	uint64_t unknown;    /* entries whose filesystem does not say what they are */
-	uint64_t unread;     /* directories that could not be read */
-	uint64_t left;       /* on purpose, as what is pinned; of a file the bytes are counted */
-	uint64_t depth;      /* levels beneath it */
-	double mean_entries; /* in one of its directories */
+	uint64_t unknown; /* entries whose type the filesystem does not report */
+	uint64_t unread;  /* directories that could not be read */
+	uint64_t left;    /* entries that are skipped, such as pinned ones; `bytes` includes them */
+	uint64_t depth;   /* number of levels below the target */
+	double mean_entries; /* mean number of entries of a directory */
 	uint64_t most_entries;
-	uint64_t examined;
+	uint64_t subvolumes; /* btrfs subvolumes, snapshots included */
 
-	uint64_t bytes, bytes_margin; /* that deleting it frees, and how far off that may be */
-	bool sampled;            /* this and what is below is inferred from some of the entries */
-	uint64_t large_files;    /* of ENGINE_LARGE_FILE or more, with one name */
-	uint64_t linked_entries; /* names of files that have more names */
-	uint64_t linked_bytes;   /* in those that have a name outside, or may have */
+	uint64_t bytes;          /* space that the deletion frees */
+	uint64_t large_files;    /* files of ENGINE_LARGE_FILE or more with one name */
+	uint64_t linked_entries; /* names of files with several names */
+	uint64_t linked_bytes;   /* space of files that have, or may have, a name elsewhere */
 	uint64_t undeletable;
 
-	json_t *reasons; /* [{path, reason}]: examples of what is undeletable, and why */
+	json_t *reasons; /* [{path, reason}]: examples of entries that cannot be deleted */
 	struct largest largest_files, largest_directories;
-	uint64_t open_entries; /* that a process or the kernel holds */
-	json_t *holders;       /* [{path, how, pid, command}]: some of these */
-
-	uint64_t subvolumes, snapshots; /* btrfs; snapshots are subvolumes as well */
-	int64_t snapshots_elsewhere;    /* that keep what is deleted here; negative: not known */
+	uint64_t open_entries; /* entries that a process or the kernel uses */
+	json_t *holders;       /* [{path, how, pid, command}]: examples of them */
 };
 
-/* Does it. What was interrupted ends with what is known by then. Fills *ret, the caller's, for
- * findings_done. The bar may be NULL. Returns 0 or a negative errno: -ENOMEM, or why the walk could
- * not be begun. */
+/* Surveys the target `t`. If *interrupted becomes true, ends early with the results until then. `h`
+ * lists the open files; `bar` may be NULL. On success the caller releases *ret with
+ * findings_done(). Returns 0 or a negative errno. */
 int survey(struct findings *ret, const struct target *t, const struct holders *h,
 	   struct progress *bar, const _Atomic bool *interrupted);
 
