@@ -23,22 +23,33 @@ static int fail(int e, const char **ret_why, const char *why)
 	return e;
 }
 
-/* A process that was just being started when the last reclaimd was killed has a copy of the
- * descriptor, and the lock with it, until it has become another program. */
-static int lock(int fd)
+/* Locks the state directory with a file that only we can open: any user who may read the directory
+ * could hold a lock on the directory itself. Returns the file's descriptor or a negative errno.
+ *
+ * A process that was just being started when the last reclaimd was killed still has a copy of the
+ * descriptor, and the lock with it, until it executes another program. */
+static int lock_take(int dir_fd)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_AGAIN_NSEC };
+	_cleanup_close_ int fd =
+		openat(dir_fd, STORE_FILE_LOCK, O_CREAT | O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
 	int r;
 
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	/* Somebody has made it readable. */
+	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
+		return -errno;
 	for (int tries = 0; (r = flock(fd, LOCK_EX | LOCK_NB)) < 0; tries++) {
 		if ((errno != EWOULDBLOCK && errno != EINTR) || tries == LOCK_TRIES)
 			break;
 		(void)nanosleep(&pause, NULL);
 	}
-	return r;
+	return r < 0 ? -errno : fd_take(&fd);
 }
 
-int files_open_dir(const char *dir, const char **ret_why)
+int files_open_dir(const char *dir, int *ret_lock_fd, const char **ret_why)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -59,10 +70,12 @@ int files_open_dir(const char *dir, const char **ret_why)
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fail(-EPERM, ret_why,
 			    "other users may write the state directory: make it mode 0700");
-	if (lock(fd) < 0)
-		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, ret_why,
-			    errno == EWOULDBLOCK ? "another reclaimd uses the state directory"
-						 : "the state directory cannot be locked");
+	*ret_lock_fd = lock_take(fd);
+	if (*ret_lock_fd < 0)
+		return fail(*ret_lock_fd == -EWOULDBLOCK ? -EBUSY : *ret_lock_fd, ret_why,
+			    *ret_lock_fd == -EWOULDBLOCK
+				    ? "another reclaimd uses the state directory"
+				    : "the state directory cannot be locked");
 	return fd_take(&fd);
 }
 

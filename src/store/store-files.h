@@ -11,11 +11,13 @@
 /* A new database gets its tables under this name, so that one called STORE_FILE is never empty. */
 #define STORE_FILE_NEW "reclaimd.db.new"
 #define STORE_FILE_RESERVE "reserve"
+#define STORE_FILE_LOCK "lock"
 
-/* Opens the state directory and takes its lock, which is held until the descriptor is closed. It
- * must be a directory, ours, and writable by no other user. Returns the descriptor or a negative
- * errno: -EPERM, -EBUSY (another process has it), or the system's; with *ret_why in words. */
-int files_open_dir(const char *dir, const char **ret_why);
+/* Opens the state directory, which must be a directory, ours, and writable by no other user, and
+ * takes its lock, which is held until *ret_lock_fd is closed. Returns the directory's descriptor or
+ * a negative errno: -EPERM, -EBUSY (another process has the lock), or the system's; then *ret_why
+ * says why and *ret_lock_fd is negative. */
+int files_open_dir(const char *dir, int *ret_lock_fd, const char **ret_why);
 
 enum store_found {
 	FOUND_NOTHING,

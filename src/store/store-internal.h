@@ -23,7 +23,8 @@ struct store {
 	} statements[STATEMENTS_MOST];
 	sqlite3_vfs vfs; /* the system's own, but for how it makes a path */
 	char vfs_name[32];
-	int dir_fd; /* the state directory; holds its lock */
+	int dir_fd;  /* the state directory */
+	int lock_fd; /* holds the lock of the state directory */
 	uint64_t reserve_bytes;
 	bool is_short;  /* of room: the reserve has been given up */
 	int unreserved; /* negative errno: why there is no reserve, though there is room */

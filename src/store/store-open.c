@@ -244,7 +244,8 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 	*ret_why = why(-ENOMEM);
 	if (!s)
 		return -ENOMEM;
-	s->dir_fd = files_open_dir(dir, ret_why);
+	s->lock_fd = -1;
+	s->dir_fd = files_open_dir(dir, &s->lock_fd, ret_why);
 	found = s->dir_fd < 0 ? s->dir_fd : files_find(s->dir_fd, ret_why);
 	if (found < 0) {
 		store_close(s);
@@ -310,6 +311,7 @@ struct store *store_close(struct store *s)
 	if (s->vfs_registered)
 		(void)sqlite3_vfs_unregister(&s->vfs);
 	fd_closep(&s->dir_fd);
+	fd_closep(&s->lock_fd);
 	free(s);
 	return NULL;
 }

@@ -156,7 +156,7 @@ static int check_pages(struct store *s, char *ret_words, size_t size)
 
 int schema_check(struct store *s, int *ret_version, char *ret_words, size_t size)
 {
-	struct store model = { .dir_fd = -1 };
+	struct store model = { .dir_fd = -1, .lock_fd = -1 };
 	uint64_t application = 0, version = 0;
 	int r;
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Directories that are to be deleted if they are empty: what is put into one meanwhile stays."""
-import fcntl
 import os
 import signal
 import time
@@ -60,9 +59,7 @@ class Plan(fixture.Case):
             test_pins.pin(w.path("base", name), b"2099-01-31T22:59:59Z")
         for name in ("immutable", "immutable-full"):
             set_flag(w.path("base", name), FS_IMMUTABLE_FL)
-        fd = os.open(w.path("base/locked"), os.O_RDONLY)
-        self.addCleanup(os.close, fd)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.addCleanup(os.close, test_policy.lock(w.path("base/locked")))
         for name in ("used", "used-full"):
             w.procs.append(Proc(["sleep", "1000"], w.path("base", name)))
         for name in ("another", "another-full"):

@@ -53,6 +53,14 @@ def make(w, name, days=0.0, content="x"):
     return path
 
 
+def lock(path, how=fcntl.LOCK_EX, mode=0o700):
+    """Locks a directory with that mode until the descriptor is closed."""
+    os.chmod(path, mode)
+    fd = os.open(path, os.O_RDONLY)
+    fcntl.flock(fd, how)
+    return fd
+
+
 def age(path, days):
     then = time.time() - days * DAY
     os.utime(path, (then, then), follow_symlinks=False)
@@ -448,8 +456,7 @@ class Paths(Case):
         r = policy(w, "plan", status=1)
         self.assertIn("%s is on another filesystem than the other paths" % w.path("base/b/logs"), r.err)
         command("umount", w.path("base/b"))
-        fd = os.open(w.path("base/a/logs"), os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = lock(w.path("base/a/logs"))
         self.assertIn("%s is locked by another process" % w.path("base/a/logs"), policy(w, "plan", status=1).err)
         os.close(fd)
         os.rename(w.path("base/b"), w.path("base/real"))
@@ -508,8 +515,7 @@ class Filters(Case):
                 make(w, "%s/a/%d" % (tree, i), 5, "x" * 1000)
             for d in (tree + "/a", tree):
                 age(w.path("base", d), 5)
-        fd = os.open(w.path("base/locked/a"), os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = lock(w.path("base/locked/a"))
         one(w, "match: '*', kind: tree, max-age: 1d, skip-open: false, size: {min: 5000B}")
         self.assertEqual(plan(w)[0], {"large": ("delete", "max-age"), "locked": ("keep", "locked")})
         os.close(fd)
@@ -597,8 +603,7 @@ class Held(Case):
         one(w, "match: '**', max-age: 1d")
         make(w, "d/f", 5)
         make(w, "e/f", 5)
-        fd = os.open(w.path("base/d"), os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_SH)
+        fd = lock(w.path("base/d"), fcntl.LOCK_SH)
         fates, o = plan(w)
         self.assertEqual((fates, o["not_looked_into"]["locked"]), ({"e/f": ("delete", "max-age")}, 1))
         self.assertIn("1 directory that another process has locked", policy(w, "plan").out)
@@ -608,11 +613,25 @@ class Held(Case):
         self.assertEqual(plan(w)[0], {"d": ("keep", "locked"), "e": ("delete", "max-age")})
         os.close(fd)
         self.assertEqual(plan(w)[0]["d"], ("delete", "max-age"))
-        fd = os.open(w.path("base"), os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = lock(w.path("base"))
         r = policy(w, "plan", status=1)
         self.assertIn("is locked by another process", r.err)
         os.close(fd)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_attack_54_locks_of_strangers(self, w):
+        """Whoever may read a directory can lock it, so such a lock does not stop a policy."""
+        one(w, "match: '**', max-age: 1d")
+        for name in ("d/f", "f"):
+            make(w, name, 5)
+        for mode in (0o755, 0o750, 0o704):
+            for how in (fcntl.LOCK_SH, fcntl.LOCK_EX):
+                fds = [lock(w.path(name), how, mode) for name in ("base", "base/d")]
+                fates, o = plan(w)
+                self.assertEqual((fates, o["not_looked_into"]["locked"]),
+                                 ({name: ("delete", "max-age") for name in ("d/f", "f")}, 0))
+                for fd in fds:
+                    os.close(fd)
 
     @matrix(backends=plain, fs=tmpfs)
     def test_mounts_are_not_crossed(self, w):
@@ -791,8 +810,7 @@ class Several(Case):
         # What is not there keeps nothing.
         self.assertEqual(self.fates(w, "b"), {"f": ("delete", "max-age")})
         os.mkdir(w.path("base/a"))
-        fd = os.open(w.path("base/a"), os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = lock(w.path("base/a"))
         err = policy(w, "plan", "b", status=1).err
         self.assertIn("a: %s is locked by another process" % w.path("base/a"), err)
         self.assertIn("b: %s cannot be planned for: what another policy keeps" % w.path("base"), err)

@@ -615,6 +615,7 @@ class Doubt(Case):
         self.make("t-new/a/b/d", 0)
         # Nothing about its times says so but when they were set.
         self.make("t-old/a/b/c", 5, "other")
+        os.chmod(self.path("t-locked/a/b"), 0o700)
         fd = os.open(self.path("t-locked/a/b"), os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -426,7 +426,7 @@ START_TEST(a_first_start_that_fails_is_done_by_the_next)
 		fired = disk.fired;
 		disk_heal(&disk);
 		store_close(state_open(&d));
-		ck_assert_uint_eq(tree_count(d.path), 2);
+		ck_assert_uint_eq(tree_count(d.path), 3);
 		state_remove(&d);
 	}
 	disk_remove(&disk);

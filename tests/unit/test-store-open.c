@@ -106,7 +106,7 @@ START_TEST(only_a_file_of_our_own_is_used)
 	state_fill(&d, 1);
 	ck_assert_int_eq(chmod(path, 0666), 0);
 	assert_refused(d.path, -EPERM, "other users may write it");
-	ck_assert_uint_eq(tree_count(d.path), 2);
+	ck_assert_uint_eq(tree_count(d.path), 3);
 	state_remove(&d);
 }
 END_TEST
@@ -127,10 +127,10 @@ START_TEST(files_are_ours_alone_and_nothing_is_shared)
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 	ck_assert_int_eq(stat(state_file(&d, "reclaimd.db-wal", path), &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
-	ck_assert_uint_eq(tree_count(d.path), 3);
+	ck_assert_uint_eq(tree_count(d.path), 4);
 	assert_refused(d.path, -EBUSY, "another reclaimd");
 	store_close(s);
-	ck_assert_uint_eq(tree_count(d.path), 2);
+	ck_assert_uint_eq(tree_count(d.path), 3);
 	(void)umask(mask);
 	state_remove(&d);
 }
@@ -193,17 +193,41 @@ START_TEST(a_lock_of_another_process_is_busy_and_not_damage)
 }
 END_TEST
 
+/* Whoever may read the directory can lock it. */
+START_TEST(test_attack_54_lock_of_the_directory_has_no_effect)
+{
+	struct state_dir d;
+	char path[256];
+	struct stat st;
+	int fd;
+
+	state_make(&d);
+	fd = open(d.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	store_close(state_open(&d));
+	/* Only root can open the file that is locked, whatever its mode was. */
+	ck_assert_int_eq(chmod(state_file(&d, "lock", path), 0644), 0);
+	store_close(state_open(&d));
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+	(void)close(fd);
+	state_remove(&d);
+}
+END_TEST
+
 /* As of a worker that was being started when its reclaimd was killed. */
 START_TEST(a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for)
 {
 	const struct itimerval moment = { .it_value.tv_usec = 100000 };
 	struct state_dir d;
+	char path[256];
 	int fd, status;
 	pid_t pid;
 
 	state_make(&d);
 	store_close(state_open(&d));
-	fd = open(d.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(state_file(&d, "lock", path), O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
 	pid = fork();
@@ -621,6 +645,7 @@ int main(void)
 		a_directory_that_is_moved_is_still_the_one,
 		a_lock_of_another_process_is_busy_and_not_damage,
 		test_fault_05_what_is_no_store_is_put_aside,
+		test_attack_54_lock_of_the_directory_has_no_effect,
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		test_fault_05_newer_store_can_be_put_back,
 		a_store_of_the_first_version_gets_its_history,

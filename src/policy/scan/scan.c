@@ -103,6 +103,24 @@ int scan_base(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Returns true if another process has locked the directory (flock(2)) and only the directory's
+ * owner or root can have done so. A lock on a directory that others may read could be anybody's, so
+ * it does not count. */
+static bool is_locked(int fd)
+{
+	struct stat st;
+
+	/* Of a directory with an ACL, the bits of the group are the most that the ACL allows. */
+	if (fstat(fd, &st) < 0 || st.st_mode & (S_IRGRP | S_IROTH))
+		return false;
+	/* Other processes cannot take the lock meanwhile; systemd-tmpfiles tries it the same way.
+	 */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	(void)flock(fd, LOCK_UN);
+	return false;
+}
+
 /* Opens a directory for listing. Returns 0; -EWOULDBLOCK if another process has locked it, -EXDEV
  * if a filesystem is mounted there, or another negative errno. */
 static int dir_open(DIR **ret, int dirfd, const char *name)
@@ -112,14 +130,8 @@ static int dir_open(DIR **ret, int dirfd, const char *name)
 
 	if (fd < 0)
 		return fd;
-	/* While it is tried, other processes are refused it, as by systemd-tmpfiles. Where there
-	 * are no locks none is held. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EWOULDBLOCK)
-			return -EWOULDBLOCK;
-	} else {
-		(void)flock(fd, LOCK_UN);
-	}
+	if (is_locked(fd))
+		return -EWOULDBLOCK;
 	dir = fdopendir(fd);
 	if (!dir)
 		return -ENOMEM;
