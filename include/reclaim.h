@@ -26,8 +26,9 @@ struct reclaim;
 /* Flags of reclaim_open. */
 #define RECLAIM_NO_START 1U /* Do not have the bus start a daemon that does not run. */
 
-/* Connects to the daemon: on the system bus, or on its private socket where there is no bus. Where
- * RECLAIMD_RUNTIME_DIRECTORY is set, only on the socket in that directory. */
+/* Connects to the daemon on its private socket or, where that cannot be reached, on the system bus,
+ * on which nothing can be submitted. Where RECLAIMD_RUNTIME_DIRECTORY is set, only on the socket in
+ * that directory. */
 int reclaim_open(struct reclaim **ret, unsigned flags);
 
 /* Closes; callbacks that are outstanding are not called any more. Takes NULL. Returns NULL. */

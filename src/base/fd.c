@@ -118,6 +118,14 @@ int fd_mount_id(int fd, uint64_t *ret)
 	return 0;
 }
 
+bool fd_is_directory(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	/* O_TMPFILE contains O_DIRECTORY. */
+	return flags >= 0 && (flags & O_TMPFILE) == O_DIRECTORY;
+}
+
 bool identity_equal(const struct identity *a, const struct identity *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->mnt_id == b->mnt_id &&

@@ -65,9 +65,13 @@ int fd_identity(int dirfd, const char *name, struct identity *ret);
  * AT_SYMLINK_NOFOLLOW. Returns 0 or a negative errno. */
 int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret);
 
-/* The id of the mount that fd is on, which the kernel knows without asking the filesystem anything.
- * Returns 0 or a negative errno. */
+/* Sets *ret to the id of the mount that fd is on. Never waits for the filesystem. Returns 0 or a
+ * negative errno. */
 int fd_mount_id(int fd, uint64_t *ret);
+
+/* Returns true if fd was opened with O_DIRECTORY, which the kernel allows for directories only.
+ * Never waits for the filesystem. */
+bool fd_is_directory(int fd);
 
 /* True if both are the same file: device, inode, mount and birth time all agree. */
 bool identity_equal(const struct identity *a, const struct identity *b);

@@ -322,9 +322,10 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 		return version();
 	json_init(o.json);
 	if (r == 0 && verb->connection == IF_IT_RUNS)
-		c = client_try(&o);
+		c = client_try(&o, /* socket_first= */ false);
 	else if (r == 0 && verb->connection != NONE)
-		r = client_open(&c, &o, verb->connection == SOCKET);
+		/* The directory of restore --to= goes along as a descriptor. */
+		r = client_open(&c, &o, verb->connection == SOCKET || o.to);
 	if (r == 0 && verb->connection == ASKING)
 		client_asks(c, &o);
 	return r ? r : verb->run(&o, c);

@@ -17,6 +17,7 @@
 #include "daemon/api/operations.h"
 #include "daemon/api/varlink/varlink.h"
 #include "daemon/context/log.h"
+#include "daemon/context/loop-watch.h"
 #include "daemon/fleet/fleet.h"
 #include "daemon/jobs/job-recover.h"
 #include "daemon/jobs/jobs.h"
@@ -429,7 +430,7 @@ int manager_run(struct manager *m)
 		return r;
 	(void)sd_notify(0, "READY=1");
 	schedule_status(&m->jobs);
-	return sd_event_loop(c->event);
+	return loop_run(c->event);
 }
 
 /* Workers first: what they had is answered, recorded, and then nothing is left that could ask. */

@@ -190,7 +190,9 @@ static int own_mark(struct reclaim *r)
 
 int reclaim_open(struct reclaim **ret, unsigned flags)
 {
-	struct route w = { .dir = reach_environment_dir(), .start = !(flags & RECLAIM_NO_START) };
+	struct route w = { .dir = reach_environment_dir(),
+			   .socket_first = true, /* a submit passes descriptors */
+			   .start = !(flags & RECLAIM_NO_START) };
 	struct reclaim *r;
 	sd_id128_t id;
 	int error;

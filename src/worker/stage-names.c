@@ -238,7 +238,6 @@ static int all_move(struct staging *st, int staging_fd, const char *name)
 	}
 	for (uint64_t seq = 1; r >= 0 && seq <= st->session->n_entries; seq++) {
 		r = entry_move(st, seq);
-		atomic_store_explicit(&st->s->page->entries, seq, memory_order_relaxed);
 		if (r == -ENOMEM)
 			failure_fill(&st->f, ERROR_FAILED, "staging", name, strerror(-r));
 		if (r >= 0)
@@ -274,7 +273,6 @@ int stage(struct serving *s)
 	struct staged_message told = { .dir = -1 };
 	int error, r;
 
-	atomic_store(&s->page->entries, 0);
 	st.session = session_get(&s->sessions, m->session, false);
 	if (!st.session)
 		return -EBADMSG;

@@ -322,6 +322,7 @@ class Case(unittest.TestCase):
         process = subprocess.Popen([program, kind, trigger, "/dev/fd/%d" % fd], pass_fds=[fd],
                                    user=USER, group=USER, extra_groups=[])
         os.close(fd)
+        self.server = process
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)  # which frees all that wait for it
         return at
@@ -381,6 +382,10 @@ class OnTheBus(Case):
         Daemon.words = lambda daemon: [w for w in words(daemon) if w != "--no-bus"]
         super().setUp()
         self.until_named()
+        # Descriptors go through the daemon's own socket, which is looked for at its usual place.
+        command("mount", "-t", "tmpfs", "tmpfs", "/run")
+        self.addCleanup(command, "umount", "-l", "/run")
+        os.symlink(os.path.join(self.daemon.dir, "run"), "/run/reclaimd")
 
     def until_named(self):
         """Until the daemon has its name on the bus."""

@@ -2,11 +2,11 @@
 /* A user's filesystem that hangs: once a file of that name exists, no call of the kind is answered
  * any more.
  *
- *   hangfs flush|look|root|unlink FILE MOUNTPOINT
+ *   hangfs flush|look|read|root|unlink FILE MOUNTPOINT
  *
- * flush: closing a file; look: everything but reading; root: the same, but only if root asks;
- * unlink: deleting. Runs in the foreground. There are /tree/f0 to f9, and /names: a list of names
- * in /tree. */
+ * flush: closing a file; look: everything but reading; read: reading; root: as look, but only if
+ * root asks; unlink: deleting. Runs in the foreground. There are /tree/f0 to f9, and /names: a list
+ * of names in /tree. */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
@@ -66,6 +66,7 @@ static int fs_read(const char *path, char *buf, size_t size, off_t at, struct fu
 {
 	(void)path;
 	(void)fi;
+	hang("read");
 	if (at < 0 || (size_t)at >= sizeof(names))
 		return 0;
 	if (size > sizeof(names) - (size_t)at)

@@ -466,22 +466,16 @@ class OnABus(Case):
         canary = self.s.file("roots")
         first, second = self.s.file("first", directory="groups"), self.s.file(
             "second", directory="groups")
-        group = os.open(self.s.path("data/groups"), os.O_PATH)
-        data = os.open(self.s.path("data"), os.O_PATH)
         with user(NOBODY, groups=[GROUP]):
             member = Connection(self.s.bus_path, bus=True)
         with user(NOBODY):
             stranger = Connection(self.s.bus_path, bus=True)
         with member, stranger:
-            self.refused("NotAuthorized", "", stranger, "SubmitFiles", SUBMIT, [0],
-                         [(0, b"first")], {}, fds=[group])
-            self.refused("NotAuthorized", "", member, "SubmitFiles", SUBMIT, [0],
-                         [(0, b"roots")], {}, fds=[data])
-            member.call("SubmitFiles", SUBMIT, [0], [(0, b"first")], {}, fds=[group])
+            self.refused("NotAuthorized", "", stranger, "Submit", "aaya{sv}", [first.encode()], {})
+            self.refused("NotAuthorized", "", member, "Submit", "aaya{sv}", [canary.encode()], {})
+            member.call("Submit", "aaya{sv}", [first.encode()], {})
             self.assertFalse(os.path.exists(first))
             self.assertTrue(os.path.exists(second))
-        os.close(group)
-        os.close(data)
         self.assertEqual(content(canary), "canary")
 
     @unittest.skipUnless(shutil.which("gdbus"), "there is no gdbus")
@@ -597,7 +591,7 @@ class OnABus(Case):
             subscriber.call("Subscribe")
             hidden = self.s.submit(root, self.s.path("data"), "secret")
             root.signal("JobFinished")
-            own = self.s.submit(subscriber, self.s.path("data"), "own")
+            own = subscriber.call("Submit", "aaya{sv}", [self.s.path("data/own").encode()], {}).body[0]
             told = []
             while not told or told[-1][1] != "done":
                 m = subscriber.signal("JobsChanged")
@@ -608,7 +602,7 @@ class OnABus(Case):
             subscriber.call("Unsubscribe")
             subscriber.signals.clear()
             self.s.file("own", owner=NOBODY)
-            self.s.submit(subscriber, self.s.path("data"), "own")
+            subscriber.call("Submit", "aaya{sv}", [self.s.path("data/own").encode()], {})
             for name in (hidden, own, own + 1):
                 while listener.signal("JobFinished").body[0] != name:
                     pass

@@ -170,21 +170,6 @@ class Submit(Case):
         self.assertIn("Job 1: 1,500 names in many\n", r.out)
         self.assertEqual(os.listdir(self.path("many")), [])
 
-    @unittest.skipUnless(terminal.pyte, "there is no pyte")
-    def test_submit_shows_how_far_many_names_are(self):
-        count = 12000
-        fill(self.path("many"), count)
-        write(self.path("names"), "".join("%s/f%05d\n" % (self.path("many"), i) for i in range(count)))
-        self.daemon.again_with_gate("stage:f09000")
-        t = terminal.Terminal([scratch.binary, "submit", "--undo=1h", "--files-from=" + self.path("names")],
-                              self.env(), columns=110)
-        self.addCleanup(t.close)
-        t.wait(lambda text: re.search(r"^\[#+\.+\]  8[78]% 9,000 of 12,000 names moved out of the way$", text, re.M))
-        os.kill(self.daemon.stopped_worker(), signal.SIGCONT)
-        self.assertEqual(t.finish(), 0)
-        self.assertRegex(t.text(), r"^Job 1: 12,000 names in ")
-        self.assertNotIn("[#", t.text())
-
     def test_submit_more_directories_than_a_call_takes(self):
         for i in range(150):
             build(self.data, "d%03d/file" % i)
@@ -811,8 +796,6 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
         the mounts of this test."""
         if scratch.sanitized_threads:
             self.skipTest("each process has a thread of the sanitizer, and cannot enter a container")
-        fixture.command("mount", "-t", "tmpfs", "tmpfs", "/run")
-        self.addCleanup(fixture.command, "umount", "-l", "/run")
         for name in ("dbus", "systemd/machines"):
             os.makedirs(os.path.join("/run", name))
         os.symlink(self.bus_path, "/run/dbus/system_bus_socket")
@@ -837,14 +820,6 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
         self.assertIn("Job %s paused" % n, ctl("pause", n, "-M", "box"))
         self.assertIn("Job %s cancelled" % n, ctl("cancel", n, "-M", "box"))
         self.assertEqual(self.left(), ["a"])
-
-    def test_submit_splits_descriptors_on_the_bus(self):
-        for i in range(40):
-            build(self.data, "d%03d/file" % i)
-        r = self.ctl("submit", "--wait", *("d%03d/file" % i for i in range(40)))
-        self.assertIn("Job 1: 16 names in 16 directories\nJob 2: 16 names in 16 directories\n"
-                      "Job 3: 8 names in 8 directories\n", r.out)
-        self.assertFalse([n for n in self.left() if n.endswith("file")])
 
     def test_submit_fails_when_daemon_is_killed(self):
         write(self.path("a"))

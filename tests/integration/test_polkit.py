@@ -245,7 +245,8 @@ class OthersJobs(Case):
         os.chmod(self.s.path("data"), 0o777)
         self.s.file("own", owner=bus_fixture.NOBODY)
         with self.stranger() as c:
-            job = self.s.submit(c, self.s.path("data"), "own", undo_usec=("t", bus_fixture.HOUR))
+            job = c.call("Submit", "aaya{sv}", [self.s.path("data/own").encode()],
+                         {"undo-usec": ("t", bus_fixture.HOUR)}).body[0]
             for call in (("Pause", "at", [job]), ("SetPriority", "ats", [job], "low"), ("SetDeadline", "att", [job], 7),
                          ("Resume", "at", [job]), ("Restore", "ta{sv}", job, {})):
                 c.call(*call)
@@ -449,15 +450,16 @@ class Asking(Case):
         os.chown(self.s.path("data/nobodys"), bus_fixture.NOBODY, bus_fixture.NOBODY)
         self.s.file("own", bus_fixture.NOBODY, "nobodys")
         with self.stranger() as c, self.s.client() as root:
-            fd = os.open(self.s.path("data/nobodys"), os.O_PATH)
-            self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.job, {"directory": ("h", 0)}, fds=[fd])
-            os.close(fd)
-            own = self.s.submit(c, self.s.path("data/nobodys"), "own", undo_usec=("t", bus_fixture.HOUR))
+            own = c.call("Submit", "aaya{sv}", [self.s.path("data/nobodys/own").encode()],
+                         {"undo-usec": ("t", bus_fixture.HOUR)}).body[0]
             c.call("Cancel", "at", [own])
             self.assertEqual(root.signal("JobFinished").body[0], own)
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own])
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own, own])
         with user(), self.s.client() as c:
+            fd = os.open(self.s.path("data/nobodys"), os.O_PATH)
+            self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.job, {"directory": ("h", 0)}, fds=[fd])
+            os.close(fd)
             self.refused("NoSuchJob", "", c, "Cancel", "at", [self.job], flags=INTERACTIVE)
             self.refused("NotAuthorized", "", c, "Reload", flags=INTERACTIVE)
         self.assertTrue(polkit.unasked())
@@ -510,13 +512,13 @@ class Restored(Case):
         self.answer(c, sent, error)
 
     def test_attack_25_to_a_place_of_the_askers_choice(self):
-        """polkit is not even asked, whatever it would say: nor for a name alone."""
+        """polkit is not even asked: the bus passes no directory, and a name alone is refused."""
         polkit = self.polkit()
         with self.stranger() as c:
             for options in ({"directory": ("h", 0)}, {"directory": ("h", 0), "name": ("ay", b"other")}):
                 fd = os.open(self.mine, os.O_PATH)
-                self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.theirs, options, fds=[fd],
-                             flags=INTERACTIVE)
+                self.refused("org.freedesktop.DBus.Error.NotSupported", "", c, "Restore", "ta{sv}", self.theirs,
+                             options, fds=[fd], flags=INTERACTIVE)
                 os.close(fd)
             self.refused("InvalidArgument", "", c, "Restore", "ta{sv}", self.theirs, {"name": ("ay", b"other")})
         self.assertTrue(polkit.unasked())

@@ -96,9 +96,9 @@ int client_open(struct client **ret, const struct options *o, bool socket_first)
 	return EXIT_NO_DAEMON;
 }
 
-struct client *client_try(const struct options *o)
+struct client *client_try(const struct options *o, bool socket_first)
 {
-	const struct route w = route_of(o, /* socket_first= */ false, /* start= */ false);
+	const struct route w = route_of(o, socket_first, /* start= */ false);
 	struct client *c;
 
 	(void)client_new(&c, &w);
@@ -166,6 +166,10 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 		  EXIT_NO_DAEMON, true },
 		{ SD_BUS_ERROR_NAME_HAS_NO_OWNER, NULL, EXIT_FAILED, true },
 		{ SD_BUS_ERROR_DISCONNECTED, NULL, EXIT_FAILED, true },
+		{ SD_BUS_ERROR_NOT_SUPPORTED,
+		  "takes descriptors only on its own socket, which cannot be reached: see "
+		  "systemctl status reclaimd.socket",
+		  EXIT_NO_DAEMON, false },
 		{ SD_BUS_ERROR_NO_REPLY,
 		  "did not answer: see systemctl status reclaimd and reclaimctl list", EXIT_FAILED,
 		  false },
@@ -260,8 +264,6 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 
 	deadline_note(c, timeout_usec);
 	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
-	if (c->answered)
-		c->answered(c->userdata);
 	cause = error_by_bus_name(error.name);
 	if (r < 0 && c->asks && !c->hushed &&
 	    (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED)) {

@@ -17,9 +17,9 @@
 #define SPOOL_INTERFACE "org.reclaimd1.Spool"
 #define DEVICE_INTERFACE "org.reclaimd1.Device"
 
-/* So many descriptors may be in one message: the reference bus allows 16, the kernel 253. */
-#define BUS_FDS_MOST 16
-#define SOCKET_FDS_MOST 240
+/* Most descriptors in one message. The kernel's limit is 253. The daemon takes descriptors on its
+ * sockets only, never on a message bus. */
+#define SOCKET_FDS_MOST 240U
 
 struct client {
 	struct reach way;
@@ -32,21 +32,18 @@ struct client {
 	 * done: at this terminal, if the session has no other way. */
 	bool asks;
 	bool hushed; /* calls that fail say nothing: for what can be done without */
-	/* Called when the answer to a call is there, before anything is said of it; or NULL. */
-	void (*answered)(void *userdata);
-	void *userdata;
 };
 
 /* Connects. Where a machine is given, only on its system bus; where a runtime directory is, only to
  * the socket in it; otherwise to the bus, or
- * the socket where there is no bus or no daemon on it. socket_first: the other way round, because
- * the socket takes more descriptors in a message, and long answers go through one process less.
+ * the socket where there is no bus or no daemon on it. socket_first: the other way round, for calls
+ * that pass descriptors, and for long answers, which then go through one process less.
  * Returns 0, or EXIT_NO_DAEMON. */
 int client_open(struct client **ret, const struct options *o, bool socket_first);
 
 /* The same for verbs that work without a daemon, too. Returns NULL, and says and starts nothing, if
  * none runs. */
-struct client *client_try(const struct options *o);
+struct client *client_try(const struct options *o, bool socket_first);
 struct client *client_free(struct client *c);
 
 static inline void client_freep(struct client **c)
@@ -58,12 +55,6 @@ static inline void client_freep(struct client **c)
 
 /* From now on a person may be asked, where there is one, and polkit can be. */
 void client_asks(struct client *c, const struct options *o);
-
-/* How many descriptors one message may hold. */
-static inline unsigned client_fds_most(const struct client *c)
-{
-	return c->way.direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
-}
 
 /* A message to be filled in. NULL if memory is out, which has been said. */
 sd_bus_message *client_message(struct client *c, const char *path, const char *interface,

@@ -43,7 +43,7 @@ static int wait_for(struct client *c, const struct answer *a, const _Atomic bool
 int debt_leave(const struct options *o, int dirfd, uint64_t entries, uint64_t bytes,
 	       const _Atomic bool *cancelled)
 {
-	_cleanup_client_ struct client *c = client_try(o);
+	_cleanup_client_ struct client *c = client_try(o, /* socket_first= */ true);
 	_cleanup_message_ sd_bus_message *m =
 		c ? client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "Settle") : NULL;
 	_cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;

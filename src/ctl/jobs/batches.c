@@ -77,12 +77,3 @@ int batches_make(struct batches *ret, const struct roots *r, unsigned fds_most)
 	*ret = b;
 	return 0;
 }
-
-size_t batches_fds(const struct roots *r)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < r->n; i++)
-		n += r->v[i]->accepted;
-	return n * 2;
-}

@@ -31,6 +31,3 @@ void batches_done(struct batches *b);
 /* Divides what has been accepted. The roots must stay as they are meanwhile. Returns 0 or -ENOMEM.
  */
 int batches_make(struct batches *ret, const struct roots *r, unsigned fds_most);
-
-/* How many descriptors the batch with the most directories would need if there were no limit. */
-size_t batches_fds(const struct roots *r);

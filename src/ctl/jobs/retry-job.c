@@ -293,7 +293,7 @@ static int nothing_left(const struct retry *t)
 /* As many directories at a time as a message takes, each with a descriptor for its names. */
 static int names_send(struct retry *t)
 {
-	size_t most = MIN(BATCH_DIRS_MOST, client_fds_most(t->client) / 2), n = 0;
+	size_t most = MIN(BATCH_DIRS_MOST, SOCKET_FDS_MOST / 2), n = 0;
 	struct kept_dir *dirs[BATCH_DIRS_MOST];
 	int failed = 0;
 

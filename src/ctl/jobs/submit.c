@@ -19,7 +19,6 @@
 
 #include "ctl/common/arguments.h"
 #include "batches.h"
-#include "hand-over.h"
 #include "ctl/common/client.h"
 #include "ctl/output/interrupt.h"
 #include "ctl/output/timestamps.h"
@@ -36,8 +35,7 @@ struct submission {
 	struct arguments in;
 	struct client *client;
 	struct batches batches;
-	struct hand_over *hand_over; /* or NULL */
-	uint64_t *ids;               /* of the jobs that were accepted */
+	uint64_t *ids; /* of the jobs that were accepted */
 	size_t n_ids;
 	uint64_t accepted, missing;
 };
@@ -52,7 +50,7 @@ static const char *dir_shown(const struct root_group *g)
 }
 
 static int options_append(sd_bus_message *m, const struct options *o, const struct call_batch *b,
-			  bool dry, int progress_fd)
+			  bool dry)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -64,8 +62,6 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 		r = sd_bus_message_append(m, "{sv}", "priority", "s", options_priority(o));
 	if (r >= 0 && dry)
 		r = sd_bus_message_append(m, "{sv}", "dry-run", "b", 1);
-	if (r >= 0 && progress_fd >= 0)
-		r = sd_bus_message_append(m, "{sv}", "progress", "h", progress_fd);
 	if (r >= 0)
 		r = option_open(m, "display", "aay");
 	if (r >= 0)
@@ -168,9 +164,8 @@ static int batch_send(struct submission *s, const struct call_batch *b, bool dry
 		return EXIT_FAILED;
 	r = b->lists ? lists_append(m, b) : files_append(m, b);
 	if (r >= 0)
-		r = options_append(m, s->o, b, dry, hand_over_begin(s->hand_over, b->names, dry));
+		r = options_append(m, s->o, b, dry);
 	if (r < 0) {
-		hand_over_end(s->hand_over);
 		sd_bus_message_unref(m);
 		return r == -ESTALE ? EXIT_FAILED : client_broken(r);
 	}
@@ -293,15 +288,9 @@ static void print_json(const struct submission *s)
 		   s->o->json);
 }
 
-static void on_answered(void *userdata)
-{
-	hand_over_end(userdata);
-}
-
 static int submit(struct submission *s)
 {
 	const struct options *o = s->o;
-	unsigned fds; /* that go with each call, besides those of directories and lists */
 	size_t bad;
 	int r;
 
@@ -313,14 +302,10 @@ static int submit(struct submission *s)
 		complain("submit", "nothing was submitted, because of what was refused above");
 	if (r || bad > 0)
 		return r ? r : EXIT_FAILED;
-	s->hand_over = hand_over_new(o->quiet, s->in.roots.n_names);
-	fds = s->hand_over ? 1 : 0;
-	r = client_open(&s->client, o, batches_fds(&s->in.roots) + fds > BUS_FDS_MOST);
+	r = client_open(&s->client, o, /* socket_first= */ true);
 	if (r)
 		return r;
-	s->client->answered = on_answered;
-	s->client->userdata = s->hand_over;
-	r = batches_make(&s->batches, &s->in.roots, client_fds_most(s->client) - fds);
+	r = batches_make(&s->batches, &s->in.roots, SOCKET_FDS_MOST);
 	s->ids = calloc(s->batches.n + 1, sizeof(s->ids[0]));
 	if (r < 0 || !s->ids)
 		return client_broken(-ENOMEM);
@@ -343,7 +328,6 @@ int verb_submit(const struct options *o, struct client *c)
 	(void)c;
 	free(s.ids);
 	batches_done(&s.batches);
-	hand_over_free(s.hand_over);
 	client_free(s.client);
 	arguments_done(&s.in);
 	return r;

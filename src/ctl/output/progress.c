@@ -175,19 +175,6 @@ void progress_share(struct progress *p, const char *what, uint64_t bytes, double
 	pthread_mutex_unlock(&p->lock);
 }
 
-void progress_names(struct progress *p, const char *what, uint64_t n, uint64_t total, double part)
-{
-	char done[28], all[28], text[96];
-
-	if (!p)
-		return;
-	(void)snprintf(text, sizeof(text), "%s of %s names %s", count_format(done, sizeof(done), n),
-		       count_format(all, sizeof(all), total), what);
-	pthread_mutex_lock(&p->lock);
-	show(p, text, MIN(part, 1.0), now_usec());
-	pthread_mutex_unlock(&p->lock);
-}
-
 void progress_pause(struct progress *p)
 {
 	if (!p)

@@ -28,8 +28,5 @@ void progress_update(struct progress *p, const struct engine_progress *e);
  * is not known. */
 void progress_share(struct progress *p, const char *what, uint64_t bytes, double part);
 
-/* The same of names that are only handed over: "12,000 of 200,000 names checked". */
-void progress_names(struct progress *p, const char *what, uint64_t n, uint64_t total, double part);
-
 /* Clears the bar so that a message can be written; the next update draws it again. */
 void progress_pause(struct progress *p);

@@ -248,7 +248,7 @@ static void state_check(struct check *c, const struct config_policy *p, const js
 
 static void states_check(struct check *c)
 {
-	struct client *client = client_try(&c->o);
+	struct client *client = client_try(&c->o, /* socket_first= */ false);
 	json_t *states = policy_states_json(&c->o, c->config, client);
 
 	for (size_t i = 0; i < c->config->n_policies; i++)

@@ -265,7 +265,7 @@ static int plan_all(struct policy_session *s, char *const *names, size_t n)
 
 static int policies_list(const struct policy_session *s)
 {
-	struct client *client = client_try(&s->o);
+	struct client *client = client_try(&s->o, /* socket_first= */ false);
 	json_t *states = policy_states_json(&s->o, s->config, client);
 
 	if (s->o.json == JSON_OFF && !s->o.quiet)

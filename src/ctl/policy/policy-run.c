@@ -245,7 +245,7 @@ static int hand_over(struct policy_session *s, struct running *u)
 		tell_over(u);
 	if (l->plan.deleted.n == 0)
 		return 0;
-	r = client_open(&u->client, u->o, /* socket_first= */ false);
+	r = client_open(&u->client, u->o, /* socket_first= */ true);
 	if (r == 0 && (l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0 ||
 		       l->plan.dispositions[DISPOSITION_MIN_INODES].n > 0))
 		r = wait_for_space(u);
@@ -301,7 +301,7 @@ static bool is_short(const struct policy_plan *p)
 static int record_end(struct running *u, int r)
 {
 	const struct policy_plan *p = &u->look.plan;
-	struct client *c = u->client ? u->client : client_try(u->o);
+	struct client *c = u->client ? u->client : client_try(u->o, /* socket_first= */ false);
 
 	if (r == 0 && is_short(p))
 		r = u->accepted > 0 ? EXIT_PARTLY : EXIT_FAILED;

@@ -105,7 +105,7 @@ static void update(struct top *t)
 	int r;
 
 	if (!t->client) {
-		t->client = client_try(t->o);
+		t->client = client_try(t->o, /* socket_first= */ false);
 		if (!t->client)
 			return;
 		t->client->outlives = true;

@@ -189,7 +189,7 @@ static int read_groups(sd_bus_message *m, struct credentials *id)
 static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, bool *ret_groups)
 {
 	struct credentials *id = &c->id;
-	int fd, r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 	uint32_t pid;
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -204,10 +204,6 @@ static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, 
 		} else if (strcmp(key, "UnixGroupIDs") == 0) {
 			r = read_groups(m, id);
 			*ret_groups = r >= 0 && id->n_groups > 0;
-		} else if (strcmp(key, "ProcessFD") == 0) {
-			r = sd_bus_message_read(m, "v", "h", &fd);
-			fd_closep(&c->pidfd);
-			c->pidfd = r < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		} else if (strcmp(key, "ProcessID") == 0) {
 			r = sd_bus_message_read(m, "v", "u", &pid);
 			c->pid = r >= 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
@@ -236,8 +232,9 @@ static const char *client_identify(struct api_client *a, sd_bus_message *m)
 		       "private socket";
 	a->account = account_of(a->c.id.uid);
 	a->c.id.gid = has_groups ? a->c.id.groups[0] : 0;
-	/* Older buses give only its number, which may be another's if it ended a moment ago. */
-	if (a->c.pidfd < 0 && a->c.pid > 0)
+	/* A bus that may pass descriptors would give one of the process. The number alone may be
+	 * that of another process if the client ended a moment ago. */
+	if (a->c.pid > 0)
 		a->c.pidfd = (int)syscall(SYS_pidfd_open, a->c.pid, 0);
 	return NULL;
 }

@@ -414,9 +414,25 @@ static int settling_begin(struct operations *o, struct debt_hold *hold, operatio
 	return r;
 }
 
+/* Opens the mount that dirfd is on anew, because dirfd is the caller's, and any call on it may
+ * block. Returns -EOPNOTSUPP if the mount is not in the daemon's table, or may not answer. */
+static int mount_open_of(struct operations *o, int dirfd)
+{
+	const struct mounts *mounts = context_mounts(o->jobs->context);
+	const struct mount *m;
+	uint64_t id;
+	int r = fd_mount_id(dirfd, &id);
+
+	if (r < 0)
+		return r;
+	m = mounts ? mounts_by_id(mounts, id) : NULL;
+	return m && !mount_may_hang(m) ? mount_open(m, m->target) : -EOPNOTSUPP;
+}
+
 void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_t bytes,
 		      operation_done_t done, void *userdata)
 {
+	_cleanup_close_ int fd = -1;
 	struct debt_hold *hold = NULL;
 	struct failure f = { 0 };
 	int r = 0;
@@ -427,7 +443,11 @@ void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_
 			    "left to the kernel",
 			    o->n_settlings);
 	if (!f.cause)
-		r = debt_hold_new_for(&hold, o->jobs->context->pacers, dirfd, entries, bytes);
+		r = fd = mount_open_of(o, dirfd);
+	if (r >= 0 && !f.cause)
+		r = debt_hold_new_for(&hold, o->jobs->context->pacers, fd, entries, bytes);
+	else if (r == -EOPNOTSUPP)
+		r = 0; /* no device of ours, so nothing to write back */
 	if (r > 0)
 		r = settling_begin(o, hold, done, userdata);
 	if (r < 0)

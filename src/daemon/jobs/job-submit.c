@@ -17,7 +17,6 @@
 #include "config/config.h"
 #include "daemon/context/failure.h"
 #include "daemon/context/log.h"
-#include "daemon/context/timer.h"
 #include "job-control.h"
 #include "job-finish.h"
 #include "job-restore.h"
@@ -29,9 +28,6 @@
 /* Pieces (chunk_is_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
 #define POSTED_AGAIN 2
-
-/* How often a client is told how far it is. */
-#define TELL_USEC (100 * USEC_PER_MSEC)
 
 struct submit {
 	struct jobs *jobs;
@@ -70,10 +66,6 @@ struct submit {
 	struct staging_area *area;
 	struct outcome *outcome;
 	uint64_t staged;
-
-	int progress_fd; /* or -1 */
-	sd_event_source *tell;
-	uint64_t checked; /* names */
 };
 
 static void submit_end(struct submit *s)
@@ -93,8 +85,6 @@ static void submit_end(struct submit *s)
 	outcome_free(s->outcome);
 	chunk_free(s->chunk);
 	fd_closep(&s->dirfd);
-	fd_closep(&s->progress_fd);
-	sd_event_source_disable_unref(s->tell);
 	free(s->path);
 	free(s->origin);
 	free(s->dir_path);
@@ -718,7 +708,6 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	struct submit *s = userdata;
 	int r;
 
-	s->checked++;
 	count_held(s, 1, e->name);
 	if (!names_wanted(s))
 		return;
@@ -799,41 +788,6 @@ static void on_validated(int r, const struct intake_validated *l, const struct i
 		complete(s, l);
 }
 
-/* ---- how far it is ----------------------------------------------------------------------------
- */
-
-static int tell_later(struct submit *s);
-
-static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
-{
-	struct submit *s = userdata;
-	struct worker *intake = intake_worker(s->intake);
-	struct run_progress moved = { 0 };
-
-	(void)source;
-	(void)usec;
-	if (s->job && intake)
-		worker_progress(intake, &moved);
-	/* It is the client's, which may have done anything with it. */
-	if (pwrite(s->progress_fd, (const uint64_t[]){ s->checked, moved.entries },
-		   2 * sizeof(uint64_t), 0) < 0)
-		return 0;
-	return tell_later(s);
-}
-
-static int tell_later(struct submit *s)
-{
-	return timer_after(s->jobs->context->event, &s->tell, TELL_USEC, 0, on_tell, s,
-			   "submit-progress");
-}
-
-static void tell_begin(struct submit *s, const struct submit_options *o)
-{
-	s->progress_fd = o->has_progress ? fcntl(o->progress_fd, F_DUPFD_CLOEXEC, 3) : -1;
-	if (s->progress_fd >= 0)
-		(void)tell_later(s);
-}
-
 /* ---- beginning --------------------------------------------------------------------------------
  */
 
@@ -912,7 +866,6 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	/* The store's numbers have a sign. */
 	s->counted_bytes = MIN(o->bytes, (uint64_t)INT64_MAX);
 	s->dirfd = -1;
-	tell_begin(s, o);
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);

@@ -47,10 +47,6 @@ struct submit_options {
 	/* What has been moved out of the way by then stays accepted: the caller, which has gone,
 	 * may have seen that the name is gone. */
 	bool keep_moved;
-	/* Told now and then how many names have been checked and moved: a file in memory, which is
-	 * only needed during the call. */
-	bool has_progress;
-	int progress_fd;
 	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
 	 * refused as IdentityChanged. Called in the order of names, before it is answered. */
 	bool (*is_expected)(const struct entry_record *e, void *userdata);

@@ -141,12 +141,10 @@ static int take_ranges(struct worker *w, struct request *rq, union protocol_reco
 	return 0;
 }
 
-/* A directory, as its flags say: asking what it is might wait for a filesystem. */
-static bool is_directory(int fd, bool path_fd)
+/* Returns true if fd is a directory that was opened with O_PATH if and only if path_fd is set. */
+static bool is_wanted_directory(int fd, bool path_fd)
 {
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && (flags & O_TMPFILE) == O_DIRECTORY && !(flags & O_PATH) == !path_fd;
+	return fd_is_directory(fd) && !(fcntl(fd, F_GETFL) & O_PATH) == !path_fd;
 }
 
 static int take_staged(struct worker *w, struct request *rq, union protocol_record *m)
@@ -154,8 +152,9 @@ static int take_staged(struct worker *w, struct request *rq, union protocol_reco
 	const struct staged_message *s = &m->staged_message;
 	const struct intake_failure f = { s->cause, s->text };
 
-	if (!failure_is_good(&f) || (s->dir >= 0 && (f.cause || s->staging_id.ino == 0 ||
-						     !is_directory(s->dir, /* path_fd= */ false))))
+	if (!failure_is_good(&f) ||
+	    (s->dir >= 0 && (f.cause || s->staging_id.ino == 0 ||
+			     !is_wanted_directory(s->dir, /* path_fd= */ false))))
 		return -EBADMSG;
 	(void)request_take(w);
 	rq->stage.staged(errno_of(&f), wire_keep_fd(&w->in, s->dir),
@@ -168,7 +167,7 @@ static int take_opened(struct worker *w, struct request *rq, union protocol_reco
 	struct opened_message *o = &m->opened_message;
 
 	if ((o->error == 0) != (o->fd >= 0) ||
-	    (o->fd >= 0 && !is_directory(o->fd, rq->wants_path_fd)))
+	    (o->fd >= 0 && !is_wanted_directory(o->fd, rq->wants_path_fd)))
 		return -EBADMSG;
 	(void)request_take(w);
 	rq->opened(o->error, wire_keep_fd(&w->in, o->fd), rq->userdata);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -66,22 +67,36 @@ union control {
 
 /* ---- descriptors -------------------------------------------------------------------------- */
 
-/* Whether closing it never waits. Only for what is neither a directory nor without content, its
- * filesystem is asked, which may already hang: a client that sent it only harms this connection. */
-static bool is_harmless(int fd)
+/* Replaces *fd by an O_PATH descriptor of the same directory, by which the daemon recognises a
+ * directory without asking its filesystem. Returns false if it is not a directory. */
+static bool reopen_directory(int *fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	char link[sizeof("/proc/self/fd/") + 12];
+	int r;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", *fd);
+	r = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (r < 0)
+		return false;
+	(void)close(*fd);
+	*fd = r;
+	return true;
+}
+
+/* Returns true if names can be read from fd, and closing it never waits for another process: it is
+ * a regular file in memory or on a local filesystem. Asking may hang. That harms only this
+ * connection.
+ */
+static bool is_list(int fd)
+{
 	struct statx sx;
 	struct statfs fs;
 
-	if (flags >= 0 && (flags & O_PATH))
-		return true;
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) <
-	    0)
+	if (fcntl(fd, F_GETFL) & O_PATH)
 		return false;
-	if (S_ISDIR(sx.stx_mode))
-		return true;
-	if (!S_ISREG(sx.stx_mode) || fstatfs(fd, &fs) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) <
+		    0 ||
+	    !S_ISREG(sx.stx_mode) || fstatfs(fd, &fs) < 0)
 		return false;
 	return fs.f_type == TMPFS_MAGIC || fs.f_type == EXT4_SUPER_MAGIC ||
 	       fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC;
@@ -125,12 +140,16 @@ static void fds_close(struct proxy *p)
 		(void)close(p->fds[--p->n_fds]);
 }
 
-static void fds_put(const struct proxy *p, union control *c, struct msghdr *m)
+static void fds_put(struct proxy *p, union control *c, struct msghdr *m)
 {
 	int pass[FDS_MOST];
 
-	for (size_t i = 0; i < p->n_fds; i++)
-		pass[i] = is_harmless(p->fds[i]) ? p->fds[i] : p->nothing;
+	for (size_t i = 0; i < p->n_fds; i++) {
+		int *fd = &p->fds[i];
+
+		pass[i] = fd_is_directory(*fd) || reopen_directory(fd) || is_list(*fd) ? *fd
+										       : p->nothing;
+	}
 	c->header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 				      .cmsg_type = SCM_RIGHTS,
 				      .cmsg_len = CMSG_LEN(p->n_fds * sizeof(int)) };

@@ -3,10 +3,11 @@
  * user.
  *
  * A process that receives a descriptor has to close it, and closing a file may wait for the process
- * that serves its filesystem: for ever, and no signal helps. So it is here that descriptors are
- * received. reclaimd gets those that it can close: opened with O_PATH, directories, and files on
- * filesystems of the kernel's own. A descriptor of /dev/null stands for any other, and is refused
- * by what the call wants one for. Of Varlink's clients it gets none: no method there takes any.
+ * that serves its filesystem: for ever, and no signal helps. So the proxy receives descriptors, and
+ * passes on two kinds only: directories, opened with O_DIRECTORY, and regular files open for
+ * reading in memory or on a local filesystem. It replaces any other descriptor by one of /dev/null,
+ * which the daemon or a worker then refuses. From clients of Varlink it passes on none, because no
+ * method there takes any.
  *
  * And a process that is sent half a message keeps it until the other half comes. So messages have a
  * limit, and of those that are longer than a page or two, a user has only as many on their way as

@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bus-state.h"
 #include "base/escape.h"
+#include "base/fd.h"
 
-/* Of all lists of a call; the worker sees to it, too, as a file may grow. */
-#define LISTS_BYTES_MOST (1ULL << 30)
 #define OPTIONS_MOST 16
 
 static const struct option *find_option(const struct option *options, size_t n, const char *name)
@@ -112,67 +110,23 @@ int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, 
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* What the kernel knows of it without asking a filesystem. */
-static int stat_descriptor(struct bus_request *q, int fd, const char *what, size_t i,
-			   struct statx *ret)
-{
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-		  STATX_TYPE | STATX_SIZE, ret) < 0)
-		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "The %s %zu cannot be looked at: %s.", what, i,
-				      strerror(errno));
-	return 0;
-}
-
 int arguments_directory(struct bus_request *q, int fd, const char *what, size_t i)
 {
-	struct statx sx;
-	int r = stat_descriptor(q, fd, what, i, &sx);
-
-	if (r < 0)
-		return r;
-	if (!S_ISDIR(sx.stx_mode))
-		return request_refuse(q, ERROR_INVALID_ARGUMENT, "The %s %zu is not a directory.",
-				      what, i);
-	return 0;
+	if (fd_is_directory(fd))
+		return 0;
+	return request_refuse(q, ERROR_INVALID_ARGUMENT, "The %s %zu is not a directory.", what, i);
 }
 
-int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes)
-{
-	int flags = fcntl(fd, F_GETFL), r;
-	struct statx sx;
-
-	r = stat_descriptor(q, fd, "file of names", i, &sx);
-	if (r < 0)
-		return r;
-	if (!S_ISREG(sx.stx_mode))
-		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "The file of names %zu is neither a memfd nor a regular file "
-				      "on a local filesystem: copy it into a memfd.",
-				      i);
-	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
-		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "The file of names %zu is not open for reading.", i);
-	if (sx.stx_size > LISTS_BYTES_MOST - *bytes)
-		return request_refuse(
-			q, ERROR_LIMIT_EXCEEDED,
-			"The files of names up to %zu are larger than 1 GiB "
-			"together: submit them in several calls, one after the other.",
-			i);
-	*bytes += sx.stx_size;
-	return 0;
-}
-
-int arguments_progress_file(struct bus_request *q, int fd)
+int arguments_list_file(struct bus_request *q, int fd, size_t i)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* Only what is in memory has seals, and never keeps the event loop waiting. */
-	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || (flags & (O_APPEND | O_PATH)) ||
-	    fcntl(fd, F_GET_SEALS) < 0)
-		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "progress is no memfd that can be written to.");
-	return 0;
+	if (flags >= 0 && !(flags & (O_PATH | O_DIRECTORY)) && (flags & O_ACCMODE) != O_WRONLY)
+		return 0;
+	return request_refuse(q, ERROR_INVALID_ARGUMENT,
+			      "The file of names %zu is neither a memfd nor a regular file on a "
+			      "local filesystem, or is not open for reading: copy it into a memfd.",
+			      i);
 }
 
 int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n)

@@ -215,14 +215,12 @@ int arguments_string(sd_bus_message *m, const char **ret, size_t *ret_len);
 /* The same, malloc'ed and without any other NUL; `what` it is, for the message. */
 int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret);
 
-/* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
- * filesystem, which may be a user's own and hang. */
+/* Refuse descriptor number i of a message if its flags show that it is not a directory, or that no
+ * names can be read from it. They ask only for the flags: any other call on a client's descriptor
+ * may block forever. The proxy and the intake worker check the rest. Return 0 or a negative errno,
+ * with q->failure. */
 int arguments_directory(struct bus_request *q, int fd, const char *what, size_t i);
-/* *bytes is how much the lists before have, and this one then. */
-int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes);
-
-/* Refuses what is no file in memory that can be written to. */
-int arguments_progress_file(struct bus_request *q, int fd);
+int arguments_list_file(struct bus_request *q, int fd, size_t i);
 
 /* An array of job ids, which is the message's. */
 int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);

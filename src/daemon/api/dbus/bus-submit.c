@@ -28,8 +28,7 @@ struct bus_submission {
 		size_t len, size;
 	} names[GROUPS_MOST]; /* of SubmitFiles, for each group */
 	size_t n_names, names_bytes;
-	uint64_t lists_bytes; /* of SubmitLists */
-	char **paths;         /* of Submit */
+	char **paths; /* of Submit */
 	size_t n_paths;
 	char **display; /* an option of the others */
 	size_t n_display;
@@ -140,15 +139,6 @@ static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
-static int set_progress(struct bus_request *q, sd_bus_message *m, void *target)
-{
-	struct bus_submission *s = target;
-	int r = sd_bus_message_read(m, "h", &s->o.progress_fd);
-
-	s->o.has_progress = true;
-	return r < 0 ? r : arguments_progress_file(q, s->o.progress_fd);
-}
-
 #define OPTION(member) offsetof(struct bus_submission, o.member)
 
 static const struct option submit_options[] = {
@@ -162,7 +152,6 @@ static const struct option submit_options[] = {
 	{ "origin", "s", OPTION(origin), set_origin },
 	{ "records", "b", 0, set_records },
 	{ "keep-moved", "b", OPTION(keep_moved), NULL },
-	{ "progress", "h", 0, set_progress },
 };
 
 /* ---- the answer --------------------------------------------------------------------------- */
@@ -346,7 +335,7 @@ static int read_list(struct bus_request *q, struct bus_submission *s)
 				      GROUPS_MOST);
 	r = arguments_directory(q, g.dirfd, "directory", s->n_groups);
 	if (r >= 0)
-		r = arguments_list_file(q, g.names_fd, s->n_groups, &s->lists_bytes);
+		r = arguments_list_file(q, g.names_fd, s->n_groups);
 	return r < 0 ? r : add_group(s, &g);
 }
 

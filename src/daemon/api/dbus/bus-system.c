@@ -100,6 +100,11 @@ static int system_open(struct system_link *s, sd_bus **ret)
 		r = sd_bus_set_address(conn, address ? address : SYSTEM_BUS_ADDRESS);
 	if (r >= 0)
 		r = sd_bus_set_bus_client(conn, true);
+	/* A process that receives a descriptor has to close it, which may never return, and on a
+	 * bus no proxy stands between a client and the event loop. The bus refuses to deliver such
+	 * messages then. */
+	if (r >= 0)
+		r = sd_bus_negotiate_fds(conn, false);
 	if (r >= 0)
 		r = sd_bus_set_watch_bind(conn, true);
 	if (r >= 0)
