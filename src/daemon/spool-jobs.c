@@ -169,7 +169,8 @@ static void ask_returned(struct spool_jobs *s)
 	s->reads = true;
 	if (l) {
 		l->to = s;
-		r = store_queue_read(s->context->store, read_returned, on_returned, l);
+		r = store_queue_read(s->context->store, STORE_DAEMON, read_returned, on_returned,
+				     l);
 	}
 	if (r >= 0)
 		return;

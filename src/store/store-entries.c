@@ -44,7 +44,7 @@ int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,
 			     PARAMETERS(NUMBER(job), RECORD(dir_columns, &d)));
 }
 
-int store_dirs_each(struct store *s, uint64_t job,
+int store_dirs_each(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 		    int (*dir)(uint64_t dir, const char *path, const struct lasting_identity *id,
 			       void *userdata),
 		    void *userdata)
@@ -53,8 +53,8 @@ int store_dirs_each(struct store *s, uint64_t job,
 	struct dir_record d;
 	int r = statement_query(s, &st,
 				"SELECT dir, path, fsid, ino, btime, type FROM dirs "
-				"WHERE job = ? ORDER BY dir",
-				PARAMETERS(NUMBER(job)));
+				"WHERE job = ? AND dir BETWEEN ? AND ? ORDER BY dir",
+				PARAMETERS(NUMBER(job), BOUND(from), BOUND(to)));
 
 	while (r >= 0 && (r = statement_next(s, st, COLUMNS(dir_columns), &d)) > 0) {
 		r = dir(d.dir, d.path, &d.id, userdata);
@@ -80,15 +80,14 @@ int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 			     PARAMETERS(NUMBER(state), NUMBER(job), BOUND(from), BOUND(to)));
 }
 
-int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
-		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata)
+static int entries_each(struct store *s, const char *sql, uint64_t job, uint64_t from,
+			uint64_t limit, int (*entry)(const struct entry_record *e, void *userdata),
+			void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	struct entry_record e;
 	int r = statement_query(
-		s, &st,
-		"SELECT seq, dir, name, fsid, ino, btime, type, state FROM "
-		"entries WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
+		s, &st, sql,
 		PARAMETERS(NUMBER(job), BOUND(from), BOUND(limit ? limit : UINT64_MAX)));
 
 	while (r >= 0 && (r = statement_next(s, st, COLUMNS(entry_columns), &e)) > 0) {
@@ -98,6 +97,26 @@ int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t li
 	}
 	return r;
 }
+
+int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
+		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata)
+{
+	return entries_each(s,
+			    "SELECT seq, dir, name, fsid, ino, btime, type, state FROM entries "
+			    "WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
+			    job, from, limit, entry, userdata);
+}
+
+int store_kept_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
+		    int (*entry)(const struct entry_record *e, void *userdata), void *userdata)
+{
+	return entries_each(s,
+			    "SELECT seq, dir, name, fsid, ino, btime, type, state "
+			    "FROM entries INDEXED BY entries_kept "
+			    "WHERE job = ? AND seq >= ? AND state = 3 ORDER BY seq LIMIT ?",
+			    job, from, limit, entry, userdata);
+}
+_Static_assert(ENTRY_KEPT == 3, "the index and its query know the state");
 
 struct returned_row {
 	struct lasting_identity id;
@@ -115,12 +134,11 @@ int store_returned_each(struct store *s,
 	struct returned_row row;
 	int r = statement_query(s, &st,
 				"SELECT e.fsid, e.ino, e.btime, e.type, j.finished FROM jobs AS j "
-				"JOIN entries AS e ON e.job = j.id "
+				"INDEXED BY jobs_returned CROSS JOIN entries AS e ON e.job = j.id "
 				"WHERE substr(j.origin, 1, 6) = CAST('spool:' AS BLOB) "
-				"AND (j.finished = 0 OR j.state IN (?1, ?2)) "
-				"AND (e.state = ?3 OR (e.state = ?4 AND j.state = ?1))",
-				PARAMETERS(NUMBER(JOB_CANCELLED), NUMBER(JOB_RESTORED),
-					   NUMBER(ENTRY_RESTORED), NUMBER(ENTRY_WAITING)));
+				"AND (j.finished = 0 OR j.state IN (8, 9)) "
+				"AND (e.state = ?1 OR (e.state = ?2 AND j.state = 8))",
+				PARAMETERS(NUMBER(ENTRY_RESTORED), NUMBER(ENTRY_WAITING)));
 
 	while (r >= 0 && (r = statement_next(s, st, COLUMNS(columns), &row)) > 0) {
 		r = entry(&row.id, row.finished_usec, userdata);
@@ -129,6 +147,8 @@ int store_returned_each(struct store *s,
 	}
 	return r;
 }
+
+_Static_assert(JOB_CANCELLED == 8 && JOB_RESTORED == 9, "the index and its query know the states");
 
 int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p)
 {

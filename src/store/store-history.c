@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What lists show of jobs that have finished, in a table of its own: a page of it takes a third of
- * the time that it takes to pick that out of their records, and goes past none that wait. */
+/* The fields of finished jobs that lists show, in a table of their own. Reading a page of this
+ * table takes a third of the time that the same fields of the full records take, and it contains no
+ * jobs that are still waiting. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,12 +107,25 @@ static const struct column history_columns[] = {
 /* All states that jobs in the history have. */
 #define ENDED (((1U << JOB_STATES) - 1) & ~0U << JOB_DONE)
 
-#define LINES "SELECT job, owner, outcome, line FROM history WHERE "
-
-/* Not to ask of each row what all answer alike is a quarter of the time. */
-static bool is_all(const struct job_filter *f)
+void history_select(char *ret, const char *columns, const struct job_filter *f)
 {
-	return !f->one_uid && (f->states == 0 || (~f->states & ENDED) == 0);
+	uint32_t states = (f->states ? f->states : ENDED) & ENDED;
+	bool all = states == ENDED && !f->one_uid;
+	const char *owner = f->one_uid ? "owner = ?2 AND " : "";
+	size_t n = 0;
+
+	/* The rows of each state are a range of an index, and SQLite merges the ranges. */
+	for (enum job_state s = JOB_DONE; s < JOB_STATES && !all; s++)
+		if (states & 1U << s)
+			n += (size_t)snprintf(ret + n, HISTORY_SELECT_SIZE - n,
+					      "%sSELECT %s FROM history WHERE %soutcome = %d "
+					      "AND job >= ?1",
+					      n > 0 ? " UNION ALL " : "", columns, owner, (int)s);
+	if (n == 0)
+		n += (size_t)snprintf(ret, HISTORY_SELECT_SIZE,
+				      "SELECT %s FROM history WHERE job >= ?1%s", columns,
+				      all ? "" : " AND false");
+	(void)snprintf(ret + n, HISTORY_SELECT_SIZE - n, " ORDER BY job LIMIT ?3");
 }
 
 int store_history_each(struct store *s, const struct job_filter *f,
@@ -120,9 +135,11 @@ int store_history_each(struct store *s, const struct job_filter *f,
 	struct job_record r = {
 		.mount = "", .staging = "", .host = "", .inplace = "", .message = "", .strategy = ""
 	};
-	int e = statement_query(s, &st, is_all(f) ? LINES HISTORY_PAGE : LINES HISTORY_WHERE,
-				FILTER(f));
+	char sql[HISTORY_SELECT_SIZE];
+	int e;
 
+	history_select(sql, "job, owner, outcome, line", f);
+	e = statement_query(s, &st, sql, FILTER(f));
 	while (e >= 0 && (e = statement_next(s, st, COLUMNS(history_columns), &r)) > 0) {
 		const char *line = sqlite3_column_blob(st, ELEMENTSOF(history_columns));
 		size_t len = (size_t)sqlite3_column_bytes(st, ELEMENTSOF(history_columns));

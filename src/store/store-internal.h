@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/macros.h"
+#include "store-vfs.h"
 #include "store.h"
 
 /* There is room for all that write, and some more. */
@@ -21,16 +22,17 @@ struct store {
 		const char *sql; /* which it is: the same literal each time */
 		sqlite3_stmt *st;
 	} statements[STATEMENTS_MOST];
-	sqlite3_vfs vfs; /* the system's own, but for how it makes a path */
-	char vfs_name[32];
-	int dir_fd;  /* the state directory */
-	int lock_fd; /* holds the lock of the state directory */
+	struct store_vfs *vfs;
+	struct store *reads; /* the store that this is a reader of, which owns vfs and dir_fd; NULL
+			      * for a store that writes */
+	int dir_fd;          /* the state directory */
+	int lock_fd;         /* holds the lock of the state directory */
+	unsigned log_pages;  /* the log is copied into the database when it has this many */
 	uint64_t reserve_bytes;
 	bool is_short;  /* of room: the reserve has been given up */
 	int unreserved; /* negative errno: why there is no reserve, though there is room */
 	int lost;       /* negative errno: why SQLite undid the transaction by itself */
 	bool lazy;      /* commits are not flushed */
-	bool vfs_registered;
 	bool in_transaction;
 };
 
@@ -133,15 +135,18 @@ void statement_finalizep(sqlite3_stmt **st);
  * the work returned, or a negative errno. */
 int store_part(struct store *s, int (*work)(struct store *s, void *userdata), void *userdata);
 
-/* What a filter says, as parameters: ?1 since_id, ?2 states, ?3 uid, ?4 limit. */
+/* The parameters of the text that history_select() writes: ?1 since_id, ?2 uid, ?3 limit. */
 #define FILTER(f)                                                                                  \
-	PARAMETERS(BOUND((f)->since_id), NUMBER((f)->states),                                      \
-		   NUMBER((f)->one_uid ? (f)->uid : UINT64_MAX),                                   \
+	PARAMETERS(BOUND((f)->since_id), NUMBER((f)->uid),                                         \
 		   BOUND((f)->limit ? (f)->limit : UINT64_MAX))
 
-/* Of the history, those that a filter lets through. */
-#define HISTORY_WHERE "(?2 = 0 OR (?2 >> outcome) & 1) AND (?3 < 0 OR owner = ?3) AND " HISTORY_PAGE
-#define HISTORY_PAGE "job >= ?1 ORDER BY job LIMIT ?4"
+/* Large enough for any text of history_select(). */
+#define HISTORY_SELECT_SIZE 1024
+
+/* Writes a SELECT of the rows of the history that a filter lets through, in the order of their
+ * jobs. An index leads to each of the rows, so the cost depends on the rows found and not on the
+ * length of the history. `columns` are the columns to select, of which the first is "job". */
+void history_select(char *ret, const char *columns, const struct job_filter *f);
 
 /* Takes a job that has finished into the history. */
 int history_add(struct store *s, uint64_t id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,35 +116,36 @@ int store_job_get(struct store *s, uint64_t id,
 	return found || e < 0 ? e : -ENOENT;
 }
 
-/* Of a long history and a long queue each is looked for without going through the other. */
-static const char *each_text(const struct job_filter *f)
-{
-	const uint32_t unfinished = (1U << JOB_DONE) - 1;
-
-#define EACH_WHERE                                                                                 \
-	"id >= ?1 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "                     \
-	"ORDER BY id LIMIT ?4"
-	if (f->states == 0 || (f->states & unfinished && f->states & ~unfinished))
-		return "SELECT * FROM jobs WHERE " EACH_WHERE;
-	return f->states & unfinished
-		       ? "SELECT * FROM jobs INDEXED BY jobs_unfinished WHERE state < 5 "
-			 "AND " EACH_WHERE
-		       : "SELECT jobs.* FROM history CROSS JOIN jobs ON id = job "
-			 "WHERE " HISTORY_WHERE;
-}
-_Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
-
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
+	const uint32_t unfinished = (1U << JOB_DONE) - 1;
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_query(s, &st, each_text(f), FILTER(f));
-	bool found = e >= 0;
+	char history[HISTORY_SELECT_SIZE], sql[HISTORY_SELECT_SIZE + 64];
+	bool found;
+	int e;
 
+	if (f->states != 0 && !(f->states & ~unfinished)) {
+		e = statement_query(s, &st,
+				    "SELECT * FROM jobs INDEXED BY jobs_unfinished WHERE state < 5 "
+				    "AND id >= ?1 AND (?2 >> state) & 1 AND (?3 < 0 OR uid = ?3) "
+				    "ORDER BY id LIMIT ?4",
+				    PARAMETERS(BOUND(f->since_id), NUMBER(f->states),
+					       NUMBER(f->one_uid ? f->uid : UINT64_MAX),
+					       BOUND(f->limit ? f->limit : UINT64_MAX)));
+	} else {
+		history_select(history, "job", f);
+		(void)snprintf(sql, sizeof(sql),
+			       "SELECT * FROM jobs WHERE id IN (SELECT job FROM (%s)) ORDER BY id",
+			       history);
+		e = statement_query(s, &st, sql, FILTER(f));
+	}
+	found = e >= 0;
 	while (e == 0 && found)
 		e = job_report(s, st, &found, job, userdata);
 	return e;
 }
+_Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
 
 int store_trims_each(struct store *s,
 		     int (*trim)(const char *mount, uint64_t finished_usec, void *userdata),

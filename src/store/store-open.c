@@ -14,51 +14,26 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-/* EXCLUSIVE keeps the log's index in our memory and all other processes out. No mapping: an I/O
- * error would be a SIGBUS. */
-static const char settings_to_check[] = "PRAGMA locking_mode = EXCLUSIVE;"
-					"PRAGMA trusted_schema = OFF;"
+/* No mapping: an I/O error would be a SIGBUS. */
+static const char settings_to_check[] = "PRAGMA trusted_schema = OFF;"
 					"PRAGMA cell_size_check = ON;"
 					"PRAGMA mmap_size = 0;";
 
-/* The cache, the log (see log_limit), and what is left of the log after a large transaction are
- * bounded. */
-static const char settings[] = "PRAGMA cache_size = -2048;"
-			       "PRAGMA temp_store = MEMORY;"
-			       "PRAGMA foreign_keys = ON;"
-			       "PRAGMA journal_mode = WAL;"
-			       "PRAGMA synchronous = FULL;";
+#define SETTINGS_TO_READ "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY;"
+
+static const char settings_to_read[] = SETTINGS_TO_READ;
+/* log_limit() bounds the log. */
+static const char settings[] = SETTINGS_TO_READ "PRAGMA foreign_keys = ON;"
+						"PRAGMA journal_mode = WAL;"
+						"PRAGMA synchronous = FULL;";
 enum { BUSY_MSEC = 1000 };
 
 /* The log is copied back when it has so many pages: SQLite's own default, or less on a filesystem
  * of which that would be much. So the reserve has room for the log and for what it is copied to. */
 enum { PAGE = 4096, LOG_PAGES = 1000, LOG_PAGES_LEAST = 16, LOG_PART = 32, RESERVE_LOGS = 2 };
 
-/* SQLite would resolve /proc/self/fd/N to a path of text and open that, which may by then lead
- * elsewhere. It gets the path it was given. */
-static int keep_path(sqlite3_vfs *vfs, const char *name, int size, char *ret)
-{
-	(void)vfs;
-	(void)sqlite3_snprintf(size, ret, "%s", name);
-	return SQLITE_OK;
-}
-
-static int vfs_register(struct store *s)
-{
-	sqlite3_vfs *system = sqlite3_vfs_find(NULL);
-	int rc;
-
-	if (!system)
-		return -ENOSYS;
-	(void)snprintf(s->vfs_name, sizeof(s->vfs_name), "reclaimd-%p", (void *)s);
-	s->vfs = *system;
-	s->vfs.pNext = NULL;
-	s->vfs.zName = s->vfs_name;
-	s->vfs.xFullPathname = keep_path;
-	rc = sqlite3_vfs_register(&s->vfs, 0);
-	s->vfs_registered = rc == SQLITE_OK;
-	return store_error(NULL, rc);
-}
+/* A log of this many times its limit is copied back even if that has to wait for the reader. */
+enum { LOG_FORCED = 2 };
 
 static void db_close(struct store *s)
 {
@@ -76,17 +51,14 @@ static int db_open(struct store *s, const char *name)
 
 	db_close(s);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", s->dir_fd, name);
-	/* Without a mutex: one thread at a time has the store. */
-	rc = sqlite3_open_v2(path, &s->db,
-			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX,
-			     s->vfs_name);
+	rc = store_vfs_open(s->vfs, &s->db, path, s->reads != NULL);
 	if (s->db)
 		rc = rc == SQLITE_OK ? sqlite3_extended_result_codes(s->db, 1)
 				     : sqlite3_extended_errcode(s->db);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(s->db, BUSY_MSEC);
-	/* Where it cannot be opened for writing SQLite opens it for reading. */
-	if (rc == SQLITE_OK && sqlite3_db_readonly(s->db, "main") == 1)
+	/* SQLite opens a database read-only if it cannot be opened for writing. */
+	if (rc == SQLITE_OK && !s->reads && sqlite3_db_readonly(s->db, "main") == 1)
 		return faccessat(s->dir_fd, name, W_OK, AT_EACCESS) < 0 ? -errno : -EROFS;
 	return rc == SQLITE_OK ? history_open(s) : store_error(s->db, rc);
 }
@@ -104,6 +76,22 @@ static int db_make(struct store *s)
 	return r < 0 ? r : files_publish_new(s->dir_fd);
 }
 
+/* Copies the log into the database after a commit that made it too long. A reader in the middle of
+ * a statement keeps SQLite from starting the log again, so under constant reading the log would
+ * grow without limit. An error is left to the next commit, because this one is complete. */
+static int on_commit(void *userdata, sqlite3 *db, const char *name, int pages)
+{
+	const struct store *s = userdata;
+	int all = 0, copied = 0;
+
+	if ((unsigned)pages < s->log_pages)
+		return SQLITE_OK;
+	(void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, &all, &copied);
+	if (copied < all && (unsigned)pages >= LOG_FORCED * s->log_pages)
+		(void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	return SQLITE_OK;
+}
+
 static int log_limit(struct store *s)
 {
 	struct statvfs st;
@@ -116,9 +104,10 @@ static int log_limit(struct store *s)
 		pages = (uint64_t)st.f_blocks * st.f_frsize / PAGE / LOG_PART;
 	pages = MIN(MAX(pages, (uint64_t)LOG_PAGES_LEAST), (uint64_t)LOG_PAGES);
 	s->reserve_bytes = RESERVE_LOGS * pages * PAGE;
-	(void)snprintf(text, sizeof(text),
-		       "PRAGMA wal_autocheckpoint = %u; PRAGMA journal_size_limit = %u",
-		       (unsigned)pages, (unsigned)(2 * pages * PAGE));
+	s->log_pages = (unsigned)pages;
+	(void)sqlite3_wal_hook(s->db, on_commit, s);
+	(void)snprintf(text, sizeof(text), "PRAGMA journal_size_limit = %u",
+		       (unsigned)(2 * pages * PAGE));
 	return statement_exec(s, text);
 }
 
@@ -251,7 +240,7 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 		store_close(s);
 		return found;
 	}
-	r = vfs_register(s) < 0 ? -ENOMEM : open_or_replace(s, dir, found, ret_set_aside);
+	r = store_vfs_new(&s->vfs) < 0 ? -ENOMEM : open_or_replace(s, dir, found, ret_set_aside);
 	/* A database that could not be opened for want of room is as it was. */
 	if (r == -ENOSPC && found == FOUND_FILE && !*ret_set_aside) {
 		files_reserve_give(s->dir_fd);
@@ -266,6 +255,28 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 	store_room_check(s);
 	*ret = s;
 	return 0;
+}
+
+int store_open_reader(struct store **ret, struct store *s)
+{
+	struct store *reader = calloc(1, sizeof(*reader));
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->vfs = s->vfs;
+	reader->dir_fd = s->dir_fd;
+	reader->reads = s;
+	r = db_open(reader, STORE_FILE);
+	if (r >= 0)
+		r = statement_exec(reader, settings_to_check);
+	if (r >= 0)
+		r = statement_exec(reader, settings_to_read);
+	if (r < 0)
+		store_close(reader);
+	else
+		*ret = reader;
+	return r;
 }
 
 void store_room_check(struct store *s)
@@ -308,10 +319,11 @@ struct store *store_close(struct store *s)
 		return NULL;
 	store_rollback(s);
 	db_close(s);
-	if (s->vfs_registered)
-		(void)sqlite3_vfs_unregister(&s->vfs);
-	fd_closep(&s->dir_fd);
-	fd_closep(&s->lock_fd);
+	if (!s->reads) {
+		store_vfs_free(s->vfs);
+		fd_closep(&s->dir_fd);
+		fd_closep(&s->lock_fd);
+	}
 	free(s);
 	return NULL;
 }

@@ -24,21 +24,35 @@ struct store_task {
 	store_done_t done;
 	void *userdata;
 	int r;
-	bool reads, accepts;
-	bool part;  /* need not be durable before more is */
-	bool again; /* was missed */
+	bool accepts;
+	bool part;      /* need not be durable before more is */
+	bool last;      /* see store_queue_post_last() */
+	bool again;     /* was missed */
+	uint64_t after; /* of a read: the number of writes that must be complete before it */
 };
 
 /* First in, first out. */
 STAILQ_HEAD(store_tasks, store_task);
 
+/* A caller whose reads wait. */
+struct reading_caller {
+	TAILQ_ENTRY(reading_caller) next;
+	uint64_t caller;
+	struct store_tasks tasks; /* at least one */
+};
+
 struct store_queue {
-	struct store *store; /* the thread's alone while it runs */
-	pthread_t thread;
-	pthread_mutex_t lock; /* over all that follows */
-	pthread_cond_t posted_some, idle;
+	struct store *store;  /* used by the writing thread alone while it runs */
+	struct store *reader; /* the same for the reading thread */
+	pthread_t writing_thread, reading_thread;
+	pthread_mutex_t lock; /* protects all that follows */
+	pthread_cond_t posted_some, may_read, idle;
 	struct store_tasks posted, answered;
-	bool working, ending;
+	uint64_t n_posted, n_written;           /* writes so far */
+	struct store_tasks own_reads;           /* those of STORE_DAEMON */
+	TAILQ_HEAD(, reading_caller) callers;   /* the next one to be served is the first */
+	struct store_tasks answered_after_read; /* answered, but only after the read in progress */
+	bool writing, reading, ending;
 	int fd;
 };
 
@@ -51,16 +65,31 @@ static struct store_task *tasks_take(struct store_tasks *t)
 	return task;
 }
 
-static void answer(struct store_queue *q, struct store_tasks *answers)
+/* Wakes the loop. Fails only if the counter is full, and then the loop is awake. */
+static void signal_loop(const struct store_queue *q)
 {
 	uint64_t one = 1;
 
-	pthread_mutex_lock(&q->lock);
-	STAILQ_CONCAT(&q->answered, answers);
-	pthread_mutex_unlock(&q->lock);
-	/* It cannot fail but when the counter is full, and then the loop knows. */
 	if (write(q->fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+/* Answers all tasks of a transaction. */
+static void answer_batch(struct store_queue *q, struct store_tasks *batch)
+{
+	struct store_task *t;
+
+	pthread_mutex_lock(&q->lock);
+	while ((t = tasks_take(batch))) {
+		q->n_written++;
+		if (t->last && q->reading)
+			STAILQ_INSERT_TAIL(&q->answered_after_read, t, next);
+		else
+			STAILQ_INSERT_TAIL(&q->answered, t, next);
+	}
+	pthread_cond_signal(&q->may_read);
+	pthread_mutex_unlock(&q->lock);
+	signal_loop(q);
 }
 
 static int task_do(struct store *s, struct store_task *t)
@@ -68,14 +97,13 @@ static int task_do(struct store *s, struct store_task *t)
 	/* The rest of the room is for the ends of what was accepted before. */
 	if (t->accepts && store_is_short(s))
 		return -ENOSPC;
-	return t->reads ? t->work(s, t->userdata) : store_part(s, t->work, t->userdata);
+	return store_part(s, t->work, t->userdata);
 }
 
-/* What was undone with its transaction and has to be done all the same. What accepts is refused,
- * and what reads has had its rows. */
+/* Returns true if the task was undone for want of space and has to be done nevertheless. */
 static bool is_missed(const struct store_task *t)
 {
-	return t->r == -ENOSPC && !t->reads && !t->accepts;
+	return t->r == -ENOSPC && !t->accepts;
 }
 
 static bool is_refused(const struct store_task *t)
@@ -119,9 +147,7 @@ static void do_missed(struct store_queue *q, struct store_tasks *batch)
 	commit(q, batch, /* again= */ true);
 }
 
-/* Takes tasks off the list: those that only read, up to the first that writes; then as many as one
- * transaction holds. What reads behind a write in the same transaction sees it, so it fails with
- * it. */
+/* Takes as many tasks off the list as one transaction holds, and does and answers them. */
 static void work_off(struct store_queue *q, struct store_tasks *list)
 {
 	struct store_tasks batch = STAILQ_HEAD_INITIALIZER(batch);
@@ -130,14 +156,6 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 	bool parts;
 	int r;
 
-	while (!STAILQ_EMPTY(list) && STAILQ_FIRST(list)->reads) {
-		t = tasks_take(list);
-		t->r = t->work(q->store, t->userdata);
-		STAILQ_INSERT_TAIL(&batch, t, next);
-		answer(q, &batch);
-	}
-	if (STAILQ_EMPTY(list))
-		return;
 	store_room_check(q->store);
 	begun = now_usec();
 	/* If it has to be durable all the same, that is no harm. */
@@ -158,10 +176,10 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 	/* The next may have better luck. */
 	if (any(&batch, is_refused))
 		(void)store_room_make(q->store, 0);
-	answer(q, &batch);
+	answer_batch(q, &batch);
 }
 
-static void *thread_main(void *arg)
+static void *write_main(void *arg)
 {
 	struct store_queue *q = arg;
 	struct store_tasks list = STAILQ_HEAD_INITIALIZER(list);
@@ -169,13 +187,13 @@ static void *thread_main(void *arg)
 	pthread_mutex_lock(&q->lock);
 	for (;;) {
 		while (STAILQ_EMPTY(&q->posted) && !q->ending) {
-			q->working = false;
+			q->writing = false;
 			pthread_cond_broadcast(&q->idle);
 			pthread_cond_wait(&q->posted_some, &q->lock);
 		}
 		if (STAILQ_EMPTY(&q->posted))
 			break;
-		q->working = true;
+		q->writing = true;
 		STAILQ_CONCAT(&list, &q->posted);
 		pthread_mutex_unlock(&q->lock);
 		while (!STAILQ_EMPTY(&list))
@@ -183,6 +201,120 @@ static void *thread_main(void *arg)
 		pthread_mutex_lock(&q->lock);
 	}
 	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+/* Takes the next read that may be done now, or returns NULL. */
+static struct store_task *take_read(struct store_queue *q)
+{
+	struct reading_caller *c = TAILQ_FIRST(&q->callers);
+	struct store_task *t = STAILQ_FIRST(&q->own_reads);
+
+	if (t && t->after <= q->n_written)
+		return tasks_take(&q->own_reads);
+	if (!c)
+		return NULL;
+	t = tasks_take(&c->tasks);
+	TAILQ_REMOVE(&q->callers, c, next);
+	if (STAILQ_EMPTY(&c->tasks))
+		free(c);
+	else
+		TAILQ_INSERT_TAIL(&q->callers, c, next);
+	return t;
+}
+
+static void *read_main(void *arg)
+{
+	struct store_queue *q = arg;
+	struct store_task *t;
+
+	pthread_mutex_lock(&q->lock);
+	for (;;) {
+		while (!(t = take_read(q)) && !q->ending)
+			pthread_cond_wait(&q->may_read, &q->lock);
+		if (!t)
+			break;
+		q->reading = true;
+		pthread_mutex_unlock(&q->lock);
+		t->r = t->work(q->reader, t->userdata);
+		pthread_mutex_lock(&q->lock);
+		q->reading = false;
+		STAILQ_INSERT_TAIL(&q->answered, t, next);
+		STAILQ_CONCAT(&q->answered, &q->answered_after_read);
+		pthread_cond_broadcast(&q->idle);
+		signal_loop(q);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+/* Returns the queue for a new read of a caller, or NULL if there is no memory. */
+static struct store_tasks *reads_of(struct store_queue *q, uint64_t caller)
+{
+	struct reading_caller *c;
+
+	if (caller == STORE_DAEMON)
+		return &q->own_reads;
+	TAILQ_FOREACH(c, &q->callers, next)
+		if (c->caller == caller)
+			return &c->tasks;
+	c = malloc(sizeof(*c));
+	if (!c)
+		return NULL;
+	c->caller = caller;
+	STAILQ_INIT(&c->tasks);
+	TAILQ_INSERT_TAIL(&q->callers, c, next);
+	return &c->tasks;
+}
+
+static int post_read(struct store_queue *q, uint64_t caller, bool first, struct store_task task)
+{
+	struct store_task *t = malloc(sizeof(*t));
+	struct store_tasks *reads;
+
+	if (!t)
+		return -ENOMEM;
+	*t = task;
+	pthread_mutex_lock(&q->lock);
+	assert(!q->ending);
+	reads = reads_of(q, caller);
+	t->after = q->n_posted;
+	if (reads && first)
+		STAILQ_INSERT_HEAD(reads, t, next);
+	else if (reads)
+		STAILQ_INSERT_TAIL(reads, t, next);
+	else
+		free(t);
+	pthread_cond_signal(&q->may_read);
+	pthread_mutex_unlock(&q->lock);
+	return reads ? 0 : -ENOMEM;
+}
+
+/* ---- from outside -----------------------------------------------------------------------------
+ */
+
+static void end_threads(struct store_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->ending = true;
+	pthread_cond_signal(&q->posted_some);
+	pthread_cond_signal(&q->may_read);
+	pthread_mutex_unlock(&q->lock);
+	(void)pthread_join(q->writing_thread, NULL);
+}
+
+static struct store_queue *queue_free(struct store_queue *q)
+{
+	store_close(q->reader);
+	(void)pthread_cond_destroy(&q->idle);
+	(void)pthread_cond_destroy(&q->may_read);
+	(void)pthread_cond_destroy(&q->posted_some);
+	(void)pthread_mutex_destroy(&q->lock);
+	fd_closep(&q->fd);
+	free(q);
 	return NULL;
 }
 
@@ -196,27 +328,39 @@ int store_queue_new(struct store_queue **ret, struct store *s)
 	q->store = s;
 	STAILQ_INIT(&q->posted);
 	STAILQ_INIT(&q->answered);
+	STAILQ_INIT(&q->own_reads);
+	STAILQ_INIT(&q->answered_after_read);
+	TAILQ_INIT(&q->callers);
 	(void)pthread_mutex_init(&q->lock, NULL);
 	(void)pthread_cond_init(&q->posted_some, NULL);
+	(void)pthread_cond_init(&q->may_read, NULL);
 	(void)pthread_cond_init(&q->idle, NULL);
 	q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = q->fd < 0 ? -errno : thread_start(&q->thread, thread_main, q);
+	r = q->fd < 0 ? -errno : store_open_reader(&q->reader, s);
+	if (r >= 0)
+		r = thread_start(&q->writing_thread, write_main, q);
 	if (r < 0) {
-		fd_closep(&q->fd);
-		free(q);
+		queue_free(q);
+		return r;
+	}
+	r = thread_start(&q->reading_thread, read_main, q);
+	if (r < 0) {
+		end_threads(q);
+		queue_free(q);
 		return r;
 	}
 	*ret = q;
 	return 0;
 }
 
-/* Waits until nothing is posted or worked on. Returns whether there are answers. */
+/* Waits until nothing is posted or in progress. Returns true if there are answers. */
 static bool drain(struct store_queue *q)
 {
 	bool some;
 
 	pthread_mutex_lock(&q->lock);
-	while (!STAILQ_EMPTY(&q->posted) || q->working)
+	while (!STAILQ_EMPTY(&q->posted) || q->writing || !STAILQ_EMPTY(&q->own_reads) ||
+	       !TAILQ_EMPTY(&q->callers) || q->reading)
 		pthread_cond_wait(&q->idle, &q->lock);
 	some = !STAILQ_EMPTY(&q->answered);
 	pthread_mutex_unlock(&q->lock);
@@ -225,22 +369,18 @@ static bool drain(struct store_queue *q)
 
 struct store_queue *store_queue_free(struct store_queue *q)
 {
+	struct store *s;
+
 	if (!q)
 		return NULL;
 	/* An answer may have more to be posted. */
 	while (drain(q))
 		store_queue_dispatch(q);
-	pthread_mutex_lock(&q->lock);
-	q->ending = true;
-	pthread_cond_signal(&q->posted_some);
-	pthread_mutex_unlock(&q->lock);
-	(void)pthread_join(q->thread, NULL);
-	store_close(q->store);
-	(void)pthread_cond_destroy(&q->idle);
-	(void)pthread_cond_destroy(&q->posted_some);
-	(void)pthread_mutex_destroy(&q->lock);
-	fd_closep(&q->fd);
-	free(q);
+	end_threads(q);
+	(void)pthread_join(q->reading_thread, NULL);
+	s = q->store;
+	queue_free(q);
+	store_close(s);
 	return NULL;
 }
 
@@ -277,6 +417,7 @@ static int post(struct store_queue *q, struct store_task task)
 	pthread_mutex_lock(&q->lock);
 	assert(!q->ending);
 	STAILQ_INSERT_TAIL(&q->posted, t, next);
+	q->n_posted++;
 	pthread_cond_signal(&q->posted_some);
 	pthread_mutex_unlock(&q->lock);
 	return 0;
@@ -285,6 +426,13 @@ static int post(struct store_queue *q, struct store_task task)
 int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
 	return post(q, (struct store_task){ .work = work, .done = done, .userdata = userdata });
+}
+
+int store_queue_post_last(struct store_queue *q, store_work_t work, store_done_t done,
+			  void *userdata)
+{
+	return post(q, (struct store_task){
+			       .work = work, .done = done, .userdata = userdata, .last = true });
 }
 
 int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
@@ -303,8 +451,16 @@ int store_queue_accept_part(struct store_queue *q, store_work_t work, store_done
 					    .part = true });
 }
 
-int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
+int store_queue_read(struct store_queue *q, uint64_t caller, store_work_t work, store_done_t done,
+		     void *userdata)
 {
-	return post(q, (struct store_task){
-			       .work = work, .done = done, .userdata = userdata, .reads = true });
+	return post_read(q, caller, /* first= */ false,
+			 (struct store_task){ .work = work, .done = done, .userdata = userdata });
+}
+
+int store_queue_read_on(struct store_queue *q, uint64_t caller, store_work_t work,
+			store_done_t done, void *userdata)
+{
+	return post_read(q, caller, /* first= */ true,
+			 (struct store_task){ .work = work, .done = done, .userdata = userdata });
 }

@@ -65,6 +65,12 @@ static const char *const steps[] = {
 	"ALTER TABLE jobs ADD COLUMN others_units INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN others_entries INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN others_bytes INTEGER NOT NULL DEFAULT 0;",
+	/* An index for each filter of a list, and for the jobs whose names were put back. */
+	"CREATE INDEX history_owner ON history (owner, outcome);"
+	"CREATE INDEX history_outcome ON history (outcome);"
+	"CREATE INDEX jobs_returned ON jobs (id) WHERE "
+	"  substr(origin, 1, 6) = CAST('spool:' AS BLOB) AND (finished = 0 OR state IN (8, 9));"
+	"CREATE INDEX entries_kept ON entries (job, seq) WHERE state = 3;",
 };
 
 int schema_version(void)

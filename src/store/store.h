@@ -6,8 +6,9 @@
  *   entries   the names a job consists of: where each was and who it is (I3 of SECURITY.md)
  *   problems  what could not be deleted, and why; the first thousand of a job
  *
- * Not thread-safe: one thread uses a store (see store-queue.h). All times are microseconds of
- * CLOCK_REALTIME, 0 for "not". Strings that are handed out live until the callback returns. */
+ * Not thread-safe: one thread writes, and another one may read (see store-queue.h). All times are
+ * microseconds of CLOCK_REALTIME, 0 for "not". Strings that are handed out live until the callback
+ * returns. */
 #pragma once
 
 #include <stdbool.h>
@@ -120,7 +121,12 @@ struct problem_record {
  * Hence a directory in staging needs a name that is not the job's number alone, and every entry is
  * compared with its identity before anything is done to it. */
 int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why);
+/* NULL is accepted; returns NULL. */
 struct store *store_close(struct store *s);
+/* Opens a second connection to an open store, which only reads, for another thread. It sees what is
+ * committed, and neither of the two waits for the other. Close it before the store. Returns 0 or a
+ * negative errno. */
+int store_open_reader(struct store **ret, struct store *s);
 
 /* Transactions. Everything below may be called inside or outside one; outside, each call is its
  * own. store_commit returns 0 only when it is durable; on failure all of it is undone. -ENOSPC,
@@ -161,26 +167,30 @@ int store_job_get(struct store *s, uint64_t id,
 		  int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
 struct job_filter {
-	uint32_t states; /* 1 << enum job_state; 0: all */
+	uint32_t states; /* 1 << enum job_state; 0 for all finished states */
 	bool one_uid;
 	uid_t uid;
 	uint64_t since_id; /* ids from here on */
 	uint64_t limit;    /* 0: none */
 };
 
-/* In the order of ids. A callback that returns other than 0 ends it, and that is returned. */
+/* Calls `job` for each job that the filter lets through, in the order of ids. The states must be
+ * either all unfinished or all finished; 0 means all finished states. If a callback returns a value
+ * other than 0, the walk ends and returns that value. */
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
-/* The same of those that have finished, and sooner: of each only who submitted what, when, and how
- * far it got. Of texts there are origin and path, and the others are empty. */
+/* The same for finished jobs only, and faster: the record has the owner, the times and the numbers.
+ * The only texts are origin and path; the others are empty. States of unfinished jobs in the filter
+ * match nothing. */
 int store_history_each(struct store *s, const struct job_filter *f,
 		       int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
-/* The directory that entries of a job were in: a path to find it by, and who it is. */
+/* The directory that entries of a job were in: a path to find it by, and its identity. The walk
+ * goes over the directories with the numbers from..to (inclusive). */
 int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,
 		  const struct lasting_identity *id);
-int store_dirs_each(struct store *s, uint64_t job,
+int store_dirs_each(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 		    int (*dir)(uint64_t dir, const char *path, const struct lasting_identity *id,
 			       void *userdata),
 		    void *userdata);
@@ -193,6 +203,10 @@ int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 /* From seq `from` on, at most `limit` (0: all). */
 int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
 		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata);
+
+/* The same for the entries of state ENTRY_KEPT only, however many others there are. */
+int store_kept_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
+		    int (*entry)(const struct entry_record *e, void *userdata), void *userdata);
 
 /* Of jobs from spools that were cancelled or restored, or are being so: who each name is that was
  * put back, or stayed where it was, and when its job ended (0: it has not). */

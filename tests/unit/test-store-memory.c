@@ -139,7 +139,7 @@ static int read_all(struct store *s)
 	if (r == 0)
 		r = store_entries_each(s, 1, 0, 0, see_entry, &entries);
 	if (r == 0)
-		r = store_dirs_each(s, 1, see_dir, &inos);
+		r = store_dirs_each(s, 1, 0, UINT64_MAX, see_dir, &inos);
 	if (r == 0)
 		r = store_problems_each(s, 1, 0, 0, see_problem, &problems);
 	if (r == 0)

@@ -295,7 +295,7 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 7");
+	(void)state_change(&d, "PRAGMA user_version = 8");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
 	store_close(s);
@@ -317,8 +317,14 @@ static int keep_numbers(const struct job_record *r, void *userdata)
 	return 0;
 }
 
-/* As a store was before fleets. */
+/* Makes a store as it was before lists had indexes. */
+#define DROP_INDEXES                                                                               \
+	"DROP INDEX IF EXISTS history_owner; DROP INDEX IF EXISTS history_outcome; "               \
+	"DROP INDEX jobs_returned; DROP INDEX entries_kept; "
+
+/* Makes a store as it was before fleets. */
 #define DROP_FLEET                                                                                 \
+	DROP_INDEXES                                                                               \
 	"ALTER TABLE jobs DROP COLUMN host; ALTER TABLE jobs DROP COLUMN others_units; "           \
 	"ALTER TABLE jobs DROP COLUMN others_entries; ALTER TABLE jobs DROP COLUMN others_bytes; "
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What callers may read: unfinished jobs from memory, history from the store in pages, so that
- * neither a long history nor a slow client makes the daemon grow. */
+/* Answers what callers may read: unfinished jobs from memory, and history from the store in pages,
+ * so that neither a long history nor a slow client makes the daemon grow. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,24 +13,30 @@
 #include "operations-state.h"
 #include "operations.h"
 
-#define PAGE 1024
+#define PAGE 256
 
-/* Records of the store's, for the thread of the loop. */
+/* The number of jobs in memory that one turn of the event loop goes over. */
+#define STEP_JOBS 1024
+
+/* Records of the store, copied for the thread of the event loop. */
 struct page {
 	struct job_record v[PAGE];
-	char *texts[PAGE]; /* of each, one after the other */
+	char *texts[PAGE]; /* the texts of each record, one after the other */
 	size_t n;
 };
 
+/* A list in the making. Each step shows a page of the history, merged with the unfinished jobs in
+ * memory, and asks the store for the next one. A step that is long enough ends halfway and reads
+ * its page again from there. So each step is short, and the lists of all users advance in turn. */
 struct listing {
 	struct operations *o;
 	struct caller c;
 	struct job_query q; /* ids are a copy */
 	uint64_t told;
-	uint64_t shown_to;  /* all with smaller numbers have been shown */
-	uint64_t read_from; /* the next page begins there */
-	struct page *pages[2], *reading;
-	size_t at_id;
+	uint64_t from; /* the jobs with smaller numbers have been shown */
+	size_t at_id;  /* the next of q.ids to be shown */
+	struct page *page;
+	bool memory_did; /* at the beginning of this step, nothing was to be read from the store */
 	job_seen_t seen;
 	operation_done_t done;
 	void *userdata;
@@ -95,10 +101,8 @@ static void listing_end(struct listing *l, int error)
 	else if (l->q.n_ids == 1 && l->told == 0)
 		failure_set(&f, ERROR_NO_SUCH_JOB, "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
-	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++) {
-		page_clear(l->pages[i]);
-		free(l->pages[i]);
-	}
+	page_clear(l->page);
+	free(l->page);
 	free((void *)l->q.ids);
 	free(l);
 }
@@ -130,13 +134,14 @@ static int keep(const struct job_record *r, void *userdata)
 	return 0;
 }
 
-/* By number, as many as a page takes. */
+/* Reads the jobs of the next ids. */
 static int read_ids(struct store *s, struct listing *l)
 {
+	size_t end = MIN(l->q.n_ids, l->at_id + PAGE);
 	int r = 0;
 
-	for (; l->at_id < l->q.n_ids && l->reading->n < PAGE && r >= 0; l->at_id++) {
-		r = store_job_get(s, l->q.ids[l->at_id], keep, l->reading);
+	for (; l->at_id < end && r >= 0; l->at_id++) {
+		r = store_job_get(s, l->q.ids[l->at_id], keep, l->page);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
@@ -144,24 +149,34 @@ static int read_ids(struct store *s, struct listing *l)
 
 #define FINISHED (~0U << JOB_DONE & ((1U << JOB_STATES) - 1))
 
-/* Only what has finished, which never changes any more; what has not is in memory. */
+/* Reads the next page of finished jobs, which do not change any more; unfinished ones are in
+ * memory.
+ */
 static int read_page(struct store *s, void *userdata)
 {
 	struct listing *l = userdata;
 	struct job_filter f = { .states = l->q.states ? l->q.states & FINISHED : FINISHED,
 				.one_uid = l->q.one_uid,
 				.uid = l->q.uid,
-				.since_id = l->read_from,
+				.since_id = l->from,
 				.limit = PAGE };
 
+	if (!l->page) {
+		l->page = malloc(sizeof(*l->page)); /* clearing its records would take long */
+		if (!l->page)
+			return -ENOMEM;
+	}
+	l->page->n = 0;
+	if (l->memory_did)
+		return 0;
 	if (l->q.n_ids > 0)
 		return read_ids(s, l);
 	if (!f.one_uid && l->c.id.uid != 0) {
 		f.one_uid = true;
 		f.uid = l->c.id.uid;
 	}
-	return l->q.brief ? store_history_each(s, &f, keep, l->reading)
-			  : store_jobs_each(s, &f, keep, l->reading);
+	return l->q.brief ? store_history_each(s, &f, keep, l->page)
+			  : store_jobs_each(s, &f, keep, l->page);
 }
 
 static void show_ids(struct listing *l, const struct page *p)
@@ -175,104 +190,91 @@ static void show_ids(struct listing *l, const struct page *p)
 	}
 }
 
-/* Shows what is in memory, too, up to the last of the page; after the last page, all of it. */
-static void show_page(struct listing *l, const struct page *p, bool last)
+/* Shows the records of a page and the jobs in memory in the order of their numbers: up to the last
+ * record, or after the last page all jobs. Returns false if the step ended before that. */
+static bool show_page(struct listing *l, const struct page *p, bool last)
 {
-	const struct job *j = job_table_from(&l->o->jobs->table, l->shown_to);
+	const struct job *j = job_table_from(&l->o->jobs->table, l->from);
+	size_t n = p ? p->n : 0, i = 0;
 
-	for (size_t i = 0; i < p->n; i++) {
-		const struct job_record *record = &p->v[i];
+	for (unsigned step = 0; (i < n || (j && last)) && !is_full(l); step++) {
+		const struct job_record *record = i < n ? &p->v[i] : NULL;
 
-		for (; j && j->r.id < record->id; j = TAILQ_NEXT(j, in_order))
-			show_job(l, j);
-		/* Not forgotten yet: as much is known here. */
-		if (!j || j->r.id != record->id)
-			show(l, record);
-		l->shown_to = record->id + 1;
-	}
-	for (; j && last; j = TAILQ_NEXT(j, in_order))
-		show_job(l, j);
-}
-
-static int ask_page(struct listing *l);
-
-/* Asks for the page behind this one. */
-static int ask_next(struct listing *l, const struct page *p)
-{
-	if (p->n > 0)
-		l->read_from = p->v[p->n - 1].id + 1;
-	return ask_page(l);
-}
-
-/* What finishes while it is read is forgotten in memory only after this. */
-static void on_page(int r, void *userdata)
-{
-	struct listing *l = userdata;
-	struct page *p = l->reading;
-	bool by_id = l->q.n_ids > 0;
-	bool last = r < 0 || (by_id ? l->at_id == l->q.n_ids : p->n < PAGE);
-	/* The next one is read while this one is shown, if there surely is room for some of it. */
-	bool ahead = !last && (l->q.limit == 0 || l->told + p->n < l->q.limit);
-
-	if (ahead)
-		r = ask_next(l, p);
-	if (r >= 0 && by_id)
-		show_ids(l, p);
-	else if (r >= 0)
-		show_page(l, p, last);
-	if (!last && !ahead && !is_full(l))
-		r = ask_next(l, p);
-	else if (!ahead)
-		last = true;
-	page_clear(p);
-	if (last || r < 0)
-		listing_end(l, r);
-}
-
-/* Has a page read into the one that is not in use. */
-static int ask_page(struct listing *l)
-{
-	struct page **p = &l->pages[l->reading && l->reading == l->pages[0]];
-
-	if (!*p) {
-		*p = malloc(sizeof(**p)); /* its records would take long to be cleared */
-		if (!*p)
-			return -ENOMEM;
-		(*p)->n = 0;
-	}
-	l->reading = *p;
-	return store_queue_read(l->o->jobs->context->store, read_page, on_page, l);
-}
-
-/* ---- beginning --------------------------------------------------------------------------------
- */
-
-static bool memory_will_do(const struct listing *l)
-{
-	/* As it mostly is behind the first page: asking takes longer than showing a thousand. */
-	if (l->q.n_ids == 0 && MAX(l->q.since_id, UINT64_C(1)) > l->o->jobs->finished_last)
-		return true;
-	if (l->q.n_ids == 0)
-		return l->q.states ? !(l->q.states & FINISHED) : !l->q.finished;
-	for (size_t i = 0; i < l->q.n_ids; i++) {
-		if (!job_table_find(&l->o->jobs->table, l->q.ids[i]))
+		if (step == STEP_JOBS)
 			return false;
+		/* A job that is on record as finished may not be forgotten yet. */
+		if (j && (!record || j->r.id <= record->id)) {
+			i += record && j->r.id == record->id;
+			l->from = j->r.id + 1;
+			show_job(l, j);
+			j = TAILQ_NEXT(j, in_order);
+		} else {
+			i++;
+			l->from = record->id + 1;
+			show(l, record);
+		}
 	}
 	return true;
 }
 
-static void list_from_memory(struct listing *l)
+/* Returns true if the store has nothing to add to the jobs in memory. */
+static bool memory_will_do(const struct listing *l)
 {
-	const struct job *j;
+	if (l->q.n_ids > PAGE)
+		return false;
+	for (size_t i = 0; i < l->q.n_ids; i++)
+		if (!job_table_find(&l->o->jobs->table, l->q.ids[i]))
+			return false;
+	if (l->q.n_ids > 0)
+		return true;
+	if (l->q.states ? !(l->q.states & FINISHED) : !l->q.finished)
+		return true;
+	return MAX(l->from, UINT64_C(1)) > l->o->jobs->finished_last;
+}
 
-	if (l->q.n_ids > 0) {
-		for (size_t i = 0; i < l->q.n_ids; i++)
-			(void)show_from_memory(l, l->q.ids[i]);
-		return;
+static void on_page(int r, void *userdata);
+
+static void listing_go_on(struct listing *l, bool first)
+{
+	int r;
+
+	l->memory_did = memory_will_do(l);
+	r = (first ? store_queue_read : store_queue_read_on)(l->o->jobs->context->store,
+							     l->c.id.uid, read_page, on_page, l);
+	if (r < 0)
+		listing_end(l, r);
+}
+
+/* The queue of the store answers a read before it answers that a job has finished meanwhile. So a
+ * job that is not on this page is still in memory. */
+static void on_page(int r, void *userdata)
+{
+	struct listing *l = userdata;
+	bool over = r < 0;
+
+	if (r >= 0 && l->q.n_ids > 0) {
+		show_ids(l, l->page);
+		over = l->at_id == l->q.n_ids;
+	} else if (r >= 0) {
+		/* Nothing was read, but by now a job may have finished. */
+		bool stale = l->memory_did && !memory_will_do(l);
+		bool last = !stale && l->page->n < PAGE;
+
+		over = show_page(l, l->page, last) && last;
 	}
-	j = job_table_from(&l->o->jobs->table, l->q.since_id);
-	for (; j && !is_full(l); j = TAILQ_NEXT(j, in_order))
-		show_job(l, j);
+	page_clear(l->page);
+	if (over || is_full(l))
+		listing_end(l, r);
+	else
+		listing_go_on(l, /* first= */ false);
+}
+
+/* Shows the jobs in memory. Returns false if the step ended before the last. */
+static bool show_from_memory_alone(struct listing *l)
+{
+	for (size_t i = 0; i < l->q.n_ids; i++)
+		(void)show_from_memory(l, l->q.ids[i]);
+	return l->q.n_ids > 0 || show_page(l, NULL, /* last= */ true);
 }
 
 void operation_list(struct operations *o, const struct caller *c, const struct job_query *q,
@@ -281,7 +283,6 @@ void operation_list(struct operations *o, const struct caller *c, const struct j
 	struct listing *l = calloc(1, sizeof(*l));
 	uint64_t *ids = calloc(MAX(q->n_ids, (size_t)1), sizeof(*ids));
 	struct failure f = { 0 };
-	int r;
 
 	if (!l || !ids) {
 		free(l);
@@ -296,18 +297,14 @@ void operation_list(struct operations *o, const struct caller *c, const struct j
 	l->q.ids = ids;
 	if (q->n_ids > 0)
 		memcpy(ids, q->ids, q->n_ids * sizeof(*ids));
-	l->shown_to = l->read_from = q->since_id;
+	l->from = q->since_id;
 	l->seen = seen;
 	l->done = done;
 	l->userdata = userdata;
-	if (memory_will_do(l)) {
-		list_from_memory(l);
+	if (memory_will_do(l) && show_from_memory_alone(l))
 		listing_end(l, 0);
-		return;
-	}
-	r = ask_page(l);
-	if (r < 0)
-		listing_end(l, r);
+	else
+		listing_go_on(l, /* first= */ true);
 }
 
 /* ---- one job's problems and names -------------------------------------------------------------
@@ -407,8 +404,9 @@ static void on_pieces(int r, void *userdata)
 		d->seen(problem_fields, &d->v[i], d->userdata);
 	/* Numbers count from 1, without gaps. */
 	if (r >= 0 && d->of != PIECES_PROBLEMS)
-		r = chunk_load(d->o->jobs->context->store, d->id, d->offset + 1, d->limit,
-			       d->of == PIECES_KEPT ? 1U << ENTRY_KEPT : ~0U, on_chunk, d);
+		r = chunk_load(d->o->jobs->context->store, d->c.id.uid, d->id, d->offset + 1,
+			       d->limit, d->of == PIECES_KEPT ? 1U << ENTRY_KEPT : ~0U, on_chunk,
+			       d);
 	if (r < 0 || d->of == PIECES_PROBLEMS)
 		pieces_end(d, r);
 }
@@ -430,7 +428,8 @@ void operation_pieces(struct operations *o, const struct caller *c, uint64_t id,
 				      .seen = seen,
 				      .done = done,
 				      .userdata = userdata };
-		if (store_queue_read(o->jobs->context->store, read_pieces, on_pieces, d) >= 0)
+		if (store_queue_read(o->jobs->context->store, c->id.uid, read_pieces, on_pieces,
+				     d) >= 0)
 			return;
 	}
 	free(d);

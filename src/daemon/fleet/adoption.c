@@ -314,7 +314,7 @@ static void read_record(struct adoption *a)
 
 	if (adoption_is_over(a))
 		return;
-	r = store_queue_read(a->jobs->context->store, read_work, on_read, a);
+	r = store_queue_read(a->jobs->context->store, STORE_DAEMON, read_work, on_read, a);
 	if (r < 0)
 		on_read(r, a);
 }

@@ -308,7 +308,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 static void load(struct job_restore *b)
 {
-	int r = chunk_load(b->j->jobs->context->store, b->j->r.id, b->next, CHUNK,
+	int r = chunk_load(b->j->jobs->context->store, STORE_DAEMON, b->j->r.id, b->next, CHUNK,
 			   1U << ENTRY_STAGED, on_loaded, b);
 
 	if (r < 0)

@@ -1244,8 +1244,9 @@ static void ahead_load(struct job_run *run)
 	if (!run->ahead)
 		return;
 	run->ahead->run = run;
-	if (chunk_load(run->jobs->context->store, run->job->r.id, c->entries[c->n - 1].seq + 1,
-		       CHUNK, states_to_load(run), ahead_loaded, run->ahead) >= 0)
+	if (chunk_load(run->jobs->context->store, STORE_DAEMON, run->job->r.id,
+		       c->entries[c->n - 1].seq + 1, CHUNK, states_to_load(run), ahead_loaded,
+		       run->ahead) >= 0)
 		return;
 	free(run->ahead);
 	run->ahead = NULL; /* it is read when its time comes */
@@ -1255,8 +1256,8 @@ static void load(struct job_run *run)
 {
 	/* Answered behind all that was posted before: nothing is deleted before it is durable which
 	 * names were moved. */
-	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK,
-			   states_to_load(run), on_loaded, run);
+	int r = chunk_load(run->jobs->context->store, STORE_DAEMON, run->job->r.id, run->next,
+			   CHUNK, states_to_load(run), on_loaded, run);
 
 	if (r < 0)
 		run_retry(run, r);

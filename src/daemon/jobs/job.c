@@ -414,7 +414,8 @@ void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdat
 	if (s) {
 		s->saved = saved;
 		s->userdata = userdata;
-		r = store_queue_post(j->jobs->context->store, save_work, save_answered, s);
+		r = (job_state_finished(j->r.state) ? store_queue_post_last : store_queue_post)(
+			j->jobs->context->store, save_work, save_answered, s);
 	}
 	if (r >= 0)
 		return;

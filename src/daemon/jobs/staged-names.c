@@ -199,8 +199,8 @@ static void on_first(int r, struct chunk *c, void *userdata)
  * if it is still there; otherwise the filesystem that it was on does. */
 static void absent(struct staging_listing *l)
 {
-	int r = chunk_load(l->jobs->context->store, l->j->r.id, 1, 1, (1U << ENTRY_STATES) - 1,
-			   on_first, l);
+	int r = chunk_load(l->jobs->context->store, STORE_DAEMON, l->j->r.id, 1, 1,
+			   (1U << ENTRY_STATES) - 1, on_first, l);
 
 	if (r < 0)
 		listing_retry(l, r);

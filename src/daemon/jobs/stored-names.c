@@ -77,29 +77,42 @@ int chunk_store(const struct chunk *c, struct store *s, uint64_t job)
 	return r;
 }
 
-#define FULL 1 /* what a callback returns to end the reading */
+/* The number of entries that one read goes over. A read in which few entries are of the states
+ * wanted goes on in the next one, so that a job with millions of entries delays no other read. */
+#define LOAD_MOST 4096
 
 struct load {
+	struct store_queue *store;
 	struct chunk *chunk;
-	uint64_t job, from;
+	uint64_t caller, job;
+	uint64_t from; /* the next entry to be read */
 	size_t limit;
 	uint32_t states;
 	uint64_t dir_first, dir_last;
+	size_t read; /* by this read */
 	void (*loaded)(int r, struct chunk *c, void *userdata);
 	void *userdata;
 };
 
+static bool load_is_full(const struct load *l)
+{
+	return l->chunk->n == l->limit;
+}
+
+/* Returns 1 to end the walk. */
 static int load_entry(const struct entry_record *e, void *userdata)
 {
 	struct load *l = userdata;
-	int r;
+	int r = 0;
 
-	if (!(l->states & (1U << e->state)))
-		return 0;
-	l->dir_first = l->chunk->n == 0 ? e->dir : MIN(l->dir_first, e->dir);
-	l->dir_last = MAX(l->dir_last, e->dir);
-	r = chunk_add_entry(l->chunk, e);
-	return r < 0 ? r : l->chunk->n == l->limit ? FULL : 0;
+	l->read++;
+	l->from = e->seq + 1;
+	if (l->states & (1U << e->state)) {
+		l->dir_first = l->chunk->n == 0 ? e->dir : MIN(l->dir_first, e->dir);
+		l->dir_last = MAX(l->dir_last, e->dir);
+		r = chunk_add_entry(l->chunk, e);
+	}
+	return r < 0 ? r : load_is_full(l);
 }
 
 static int load_dir(uint64_t dir, const char *path, const struct lasting_identity *id,
@@ -107,37 +120,50 @@ static int load_dir(uint64_t dir, const char *path, const struct lasting_identit
 {
 	const struct load *l = userdata;
 
-	/* Entries come by directory, so that hardly one too many is in this range. */
-	return dir < l->dir_first || dir > l->dir_last ? 0 : chunk_add_dir(l->chunk, dir, path, id);
+	return chunk_add_dir(l->chunk, dir, path, id);
 }
 
 static int load_work(struct store *s, void *userdata)
 {
 	struct load *l = userdata;
-	int r = store_entries_each(s, l->job, l->from, 0, load_entry, l);
+	int r;
 
-	return r < 0 || l->chunk->n == 0 ? r : store_dirs_each(s, l->job, load_dir, l);
+	l->read = 0;
+	r = (l->states == 1U << ENTRY_KEPT ? store_kept_each : store_entries_each)(
+		s, l->job, l->from, LOAD_MOST, load_entry, l);
+	if (r < 0 || (l->read == LOAD_MOST && !load_is_full(l)) || l->chunk->n == 0)
+		return r;
+	/* Entries come by directory, so that hardly any other directory is in this range. */
+	return store_dirs_each(s, l->job, l->dir_first, l->dir_last, load_dir, l);
 }
 
 static void load_done(int r, void *userdata)
 {
 	struct load *l = userdata;
 
+	if (r >= 0 && l->read == LOAD_MOST && !load_is_full(l)) {
+		r = store_queue_read_on(l->store, l->caller, load_work, load_done, l);
+		if (r >= 0)
+			return;
+	}
 	if (r < 0)
 		l->chunk = chunk_free(l->chunk);
 	l->loaded(r < 0 ? r : 0, l->chunk, l->userdata);
 	free(l);
 }
 
-int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
-	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata)
+int chunk_load(struct store_queue *q, uint64_t caller, uint64_t job, uint64_t from, size_t limit,
+	       uint32_t states, void (*loaded)(int r, struct chunk *c, void *userdata),
+	       void *userdata)
 {
 	struct load *l = calloc(1, sizeof(*l));
 	int r = -ENOMEM;
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct load){ .chunk = chunk_new(),
+	*l = (struct load){ .store = q,
+			    .chunk = chunk_new(),
+			    .caller = caller,
 			    .job = job,
 			    .from = from,
 			    .limit = limit,
@@ -145,7 +171,7 @@ int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit,
 			    .loaded = loaded,
 			    .userdata = userdata };
 	if (l->chunk)
-		r = store_queue_read(q, load_work, load_done, l);
+		r = store_queue_read(q, caller, load_work, load_done, l);
 	if (r < 0) {
 		chunk_free(l->chunk);
 		free(l);

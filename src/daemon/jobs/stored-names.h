@@ -58,10 +58,12 @@ bool chunk_is_full(const struct chunk *c);
 int chunk_store(const struct chunk *c, struct store *s, uint64_t job);
 
 /* Reads at most `limit` entries from seq `from` on that are in one of `states` (1 << state), and
- * their directories. The chunk is the callback's, and is empty when there are no more. Returns 0,
- * and the callback comes later with 0 or a negative errno and NULL; or -ENOMEM and no callback. */
-int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
-	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata);
+ * their directories, for a caller as store_queue_read() has it. The chunk belongs to the callback,
+ * and is empty when there are no more. Returns 0, and the callback comes later with 0 or a negative
+ * errno and NULL; or -ENOMEM and no callback. */
+int chunk_load(struct store_queue *q, uint64_t caller, uint64_t job, uint64_t from, size_t limit,
+	       uint32_t states, void (*loaded)(int r, struct chunk *c, void *userdata),
+	       void *userdata);
 
 /* ---- what became of them --------------------------------------------------------------------- */
 
