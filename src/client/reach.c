@@ -95,12 +95,22 @@ static int try_one(struct reach *ret, bool direct, const struct route *w)
 
 int reach_daemon(struct reach *ret, const struct route *w)
 {
+	struct reach direct;
 	int r;
 
 	if (w->dir || w->machine)
 		return try_one(ret, /* direct= */ w->dir, w);
 	r = try_one(ret, w->socket_first, w);
-	return r < 0 ? try_one(ret, !w->socket_first, w) : r;
+	if (r >= 0)
+		return r;
+	r = try_one(ret, !w->socket_first, w);
+	/* The bus may have started the daemon, whose socket is there now. Only the socket carries
+	 * descriptors. */
+	if (r >= 0 && w->socket_first && try_one(&direct, /* direct= */ true, w) >= 0) {
+		reach_close(ret);
+		*ret = direct;
+	}
+	return r;
 }
 
 const char *reach_environment_dir(void)

@@ -129,11 +129,14 @@ class Lists(Case):
         self.check_peaks(peaks, daemon, worker)
 
     def test_attack_05_more_than_a_gibibyte_together(self):
-        c = self.daemon.client(USER)
-        with memfd() as names:
-            os.truncate(names, 300 * MIB)
+        """The second list is too large for what the first one left of the limit."""
+        c = self.daemon.client()
+        self.make("f")
+        with memfd(b"f\0") as first, memfd() as second:
+            os.truncate(second, 1024 * MIB)
             with self.assertRaises(Error) as e:
-                self.lists(c, [names] * 4)
+                self.lists(c, [first, second])
+        self.assertTrue(os.path.exists(self.path("f")))
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertIn("1 GiB", e.exception.text)
 

@@ -544,10 +544,11 @@ class Renamed(Case):
         self.daemon.stop()
         store = os.path.join(self.daemon.state, "reclaimd.db")
         db = sqlite3.connect(store)
-        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for index in ("history_owner", "history_outcome", "jobs_returned", "entries_kept"):
+            db.execute("DROP INDEX " + index)
         for column in ("host", "others_units", "others_entries", "others_bytes"):
             db.execute("ALTER TABLE jobs DROP COLUMN " + column)
-        db.execute("PRAGMA user_version = %d" % (version - 2))
+        db.execute("PRAGMA user_version = 5")
         db.commit()
         db.close()
         self.called("a")

@@ -229,8 +229,8 @@ class Referred(Case):
         content = big_file(w.path("own/big"))
         for path in ("own", "own/big"):
             os.chown(w.path(path), USER, USER)
-        self.assertIn("only root can tell", said_by_plan(w, "own/big", USER))
-        self.assertIn("anything else refers to it", said_by_plan(w, "own/big", 0))
+        self.assertIn("only root can find out", said_by_plan(w, "own/big", USER))
+        self.assertIn("unlinked whole if it is in use elsewhere", said_by_plan(w, "own/big", 0))
         with pinned(w.path("own/big")) as read:
             r = w.run("--json", "own/big", user=USER)
             self.assertEqual(r.status, 0, r)

@@ -167,8 +167,8 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 		{ SD_BUS_ERROR_NAME_HAS_NO_OWNER, NULL, EXIT_FAILED, true },
 		{ SD_BUS_ERROR_DISCONNECTED, NULL, EXIT_FAILED, true },
 		{ SD_BUS_ERROR_NOT_SUPPORTED,
-		  "takes descriptors only on its own socket, which cannot be reached: see "
-		  "systemctl status reclaimd.socket",
+		  "accepts descriptors only on its own socket, which cannot be reached: see "
+		  "systemctl status reclaimd",
 		  EXIT_NO_DAEMON, false },
 		{ SD_BUS_ERROR_NO_REPLY,
 		  "did not answer: see systemctl status reclaimd and reclaimctl list", EXIT_FAILED,

@@ -17,7 +17,6 @@ try:
     from dasbus.connection import SystemMessageBus
     from dasbus.error import DBusError
     from dasbus.typing import UInt64, get_variant
-    from dasbus.unix import GLibClientUnix
     from gi.repository import GLib
 except ImportError:
     SystemMessageBus = None
@@ -114,12 +113,10 @@ class Client(unittest.TestCase):
                 self.assertLess(time.monotonic(), end, heard)
             GLib.source_remove(wake)
 
-        manager = bus.get_proxy(*BUS[:2], client=GLibClientUnix)
+        manager = bus.get_proxy(*BUS[:2])
         manager.JobsChanged.connect(lambda jobs: heard.extend(("listed", j[0], j[1]) for j in jobs))
         manager.Subscribe()
-        directory = os.open(self.top, os.O_PATH)  # closed by GLib
-        number, where = manager.SubmitFiles([directory], [(0, os.path.basename(self.path))],
-                                            {"undo-usec": get_variant(UInt64, HOUR_USEC)})
+        number, where = manager.Submit([self.path], {"undo-usec": get_variant(UInt64, HOUR_USEC)})
         self.assertFalse(os.path.exists(self.path))
         job = bus.get_proxy(BUS[0], where)
         job.PropertiesChanged.connect(lambda _, changed, __: heard.extend(v.unpack() for v in changed.values()))
