@@ -274,6 +274,24 @@ int mount_location(const struct mount *m, const char *path, struct location *ret
 	return 0;
 }
 
+int mount_path(const struct mount *m, const struct location *at, char *path, size_t size)
+{
+	struct location root;
+	int r = at->dev && m->dev != at->dev ? -ENOENT : root_location(m, &root);
+
+	if (r < 0)
+		return r;
+	if (root.dev != at->dev || !path_beneath(at->path, root.path))
+		return -ENOENT;
+	r = snprintf(path, size, "%s%s", strcmp(m->target, "/") != 0 ? m->target : "",
+		     at->path + strlen(root.path));
+	if (r < 0 || (size_t)r >= size)
+		return -ENAMETOOLONG;
+	if (r == 0)
+		(void)snprintf(path, size, "/");
+	return 0;
+}
+
 bool mount_root_beneath(const struct mount *m, const struct location *at)
 {
 	struct location root;

@@ -68,6 +68,10 @@ struct location {
  * removed; -ENAMETOOLONG. */
 int mount_location(const struct mount *m, const char *path, struct location *ret);
 
+/* Writes the absolute path by which the mount shows a place. Returns 0; -ENOENT if it does not show
+ * it; -ESTALE or -ENAMETOOLONG as mount_location(). */
+int mount_path(const struct mount *m, const struct location *at, char *path, size_t size);
+
 /* Is what the mount shows at this place of its filesystem, or in a directory at it? */
 bool mount_root_beneath(const struct mount *m, const struct location *at);
 

@@ -17,7 +17,7 @@
 #include "base/staging-dir.h"
 #include "wire/protocol.h"
 
-bool has_staging(const char *path)
+static bool has_staging(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "/" STAGING_DIR)); p++) {
 		char end = p[strlen("/" STAGING_DIR)];
@@ -28,15 +28,7 @@ bool has_staging(const char *path)
 	return false;
 }
 
-/* What is in staging is of an accepted job, through whatever mount it is seen. */
-static bool in_staging(const struct session_dir *d, const struct protect *p)
-{
-	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
-
-	return has_staging(d->path) || (m && has_staging(m->root));
-}
-
-/* Is it <mount>/.reclaim/@HOST/UID, of the user that this process is? */
+/* Returns true if d is <mount>/.reclaim/@HOST/UID, of the user that this process is. */
 static bool is_adopted(const struct session_dir *d, const struct protect *p, const char *host)
 {
 	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
@@ -104,10 +96,9 @@ void directory_here(int *fd, struct found *f)
 void directory_check(struct session_dir *d, int fd, const struct protect *p, const char *adopts)
 {
 	d->near = protect_near(p, fd);
-	d->refusal = protect_check_content(p, fd);
+	d->adopted = is_adopted(d, p, adopts);
+	d->refusal = protect_check_content(p, fd, d->adopted);
 	d->cause = ERROR_PROTECTED;
-	if (!d->refusal && in_staging(d, p) && !is_adopted(d, p, adopts))
-		d->refusal = "belongs to reclaimd itself";
 	if (d->refusal)
 		return;
 	d->refusal = directory_closed(fd, &d->found);
@@ -146,9 +137,10 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 		*ret_why = "is a mount point";
 		return ERROR_CROSSES_MOUNT;
 	}
-	*ret_why = strcmp(name, STAGING_DIR) == 0 ? "belongs to reclaimd itself"
-		   : d->near                      ? protect_check(p, fd, name, &ret->id)
-						  : NULL;
+	if (d->near || strcmp(name, STAGING_DIR) == 0)
+		*ret_why = protect_check(p, fd, name, &ret->id, d->adopted);
+	else
+		*ret_why = protect_check_owner(p, ret->uid, &ret->id);
 	if (*ret_why)
 		return ERROR_PROTECTED;
 	*ret_why = name_closed(d, ret);

@@ -24,9 +24,6 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 				    const struct protect *p, struct found *ret,
 				    const char **ret_why);
 
-/* Is one of the path's components that of staging? */
-bool has_staging(const char *path);
-
 /* May names in this directory be deleted by us at all? NULL, or why not. */
 const char *directory_closed(int fd, const struct found *dir);
 

@@ -348,7 +348,7 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
 		return;
 	}
-	why = near ? protect_check(p, r->dir, n->is.name, ret) : NULL;
+	why = near ? protect_check(p, r->dir, n->is.name, ret, /* staged= */ true) : NULL;
 	if (why)
 		leave_out(r, n, -EPERM, why);
 }
@@ -378,7 +378,7 @@ static void slice_fill(struct run *r, struct root_group *g, const char *why)
  * protected or pinned directory none is. */
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
-	const char *why = protect_check_content(p, r->dir);
+	const char *why = protect_check_content(p, r->dir, /* staged= */ true);
 	bool near = protect_near(p, r->dir);
 	struct user_pin pin = user_pin_around(r->dir);
 	bool closed = why || user_pin_holds(&pin);

@@ -21,6 +21,7 @@ struct session_dir {
 	struct found found;
 	uint64_t fsid;
 	bool near;           /* something in it is protected: each name is checked */
+	bool adopted;        /* a dead host's staging area, whose jobs this host takes over */
 	bool read_only;      /* by the mount through which the submitter has it */
 	bool covered;        /* in the submitter's view, something in it is mounted: likewise */
 	struct user_pin pin; /* of it, or of one that it lies in */

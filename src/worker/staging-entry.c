@@ -384,8 +384,8 @@ int staging_open_dir(struct serving *s)
  * not go back into its staging area, where that one, should it come back, would delete it. */
 static int origin_open(const struct restore_message *m)
 {
-	int fd = has_staging(m->dir_path) ? -EPERM
-					  : dir_open(-1, m->dir_path, &m->dir_id, lasting_equal);
+	bool adopted = strstr(m->dir_path, "/" STAGING_DIR "/@") != NULL;
+	int fd = adopted ? -EPERM : dir_open(-1, m->dir_path, &m->dir_id, lasting_equal);
 
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }

@@ -185,7 +185,7 @@ END_TEST
 
 START_TEST(protected_is_protected)
 {
-	root_dir(".reclaim", 0777);
+	root_dir(".reclaim", 0711);
 	root_file(".reclaim/1");
 	refused(".reclaim", "Protected");
 	refused(".reclaim/1", "Protected");

@@ -130,7 +130,7 @@ static int check_protected(struct spool_round *r)
 	k = fd_identity(last->fd, "", &id);
 	if (k >= 0 && r->n_steps > 1)
 		reason = protect_check(p, r->steps[r->n_steps - 2].fd, strrchr(r->path, '/') + 1,
-				       &id);
+				       &id, /* staged= */ false);
 	protect_free(p);
 	if (k < 0)
 		return refuse(r, k, strerror(-k));

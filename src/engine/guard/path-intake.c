@@ -125,7 +125,7 @@ int intake_look(const struct protect *p, int dirfd, const char *name, bool slash
 		return -ENOTDIR;
 	}
 	if (r >= 0) {
-		*ret_why = protect_check(p, dirfd, name, ret);
+		*ret_why = protect_check(p, dirfd, name, ret, /* staged= */ false);
 		if (!*ret_why)
 			return 0;
 		/* Another process may have removed it meanwhile. */

@@ -12,6 +12,7 @@
 
 #include "path-cache.h"
 #include "locations.h"
+#include "unlisted.h"
 #include "base/array.h"
 #include "base/mounts.h"
 #include "base/staging-dir.h"
@@ -42,6 +43,7 @@ struct live {
 	uint64_t upper_of;
 	int upper_error;
 	struct location upper;
+	struct home_cache homes;
 };
 
 /* Where a directory is, in each filesystem that loses what is deleted in it: its own, and below an
@@ -68,31 +70,80 @@ struct protect {
 /* Without their content: what is in them is their users'. */
 static const char directory[] = "is a directory of the system";
 static const char belongs[] = "belongs to the system", own[] = "belongs to reclaimd itself";
+static const char packages[] = "belongs to a package manager",
+		  home[] = "is an account's home directory";
 
 /* The File Hierarchy Standard 3.0's directories, those that every distribution has beside them, and
  * what belongs to this program. */
 static const struct {
 	const char *path, *reason;
 } known_paths[] = {
-	{ "/", directory },           { "/bin", belongs },         { "/boot", belongs },
-	{ "/dev", directory },        { "/efi", belongs },         { "/etc", belongs },
-	{ "/home", directory },       { "/lib", belongs },         { "/lib32", belongs },
-	{ "/lib64", belongs },        { "/libx32", belongs },      { "/media", directory },
-	{ "/mnt", directory },        { "/opt", directory },       { "/proc", directory },
-	{ "/root", directory },       { "/run", directory },       { "/sbin", belongs },
-	{ "/srv", directory },        { "/sys", directory },       { "/tmp", directory },
-	{ "/usr", belongs },          { "/var", directory },       { "/var/cache", directory },
-	{ "/var/lib", directory },    { "/var/local", directory }, { "/var/lock", directory },
-	{ "/var/log", directory },    { "/var/mail", directory },  { "/var/opt", directory },
-	{ "/var/run", directory },    { "/var/spool", directory }, { "/var/tmp", directory },
-	{ "/etc/reclaimd", own },     { "/run/reclaimd", own },    { "/usr/lib/reclaimd", own },
+	{ "/", directory },
+	{ "/bin", belongs },
+	{ "/boot", belongs },
+	{ "/dev", directory },
+	{ "/dev/shm", directory },
+	{ "/efi", belongs },
+	{ "/etc", belongs },
+	{ "/gnu/store", belongs },
+	{ "/home", directory },
+	{ "/lib", belongs },
+	{ "/lib32", belongs },
+	{ "/lib64", belongs },
+	{ "/libx32", belongs },
+	{ "/media", directory },
+	{ "/mnt", directory },
+	{ "/nix/store", belongs },
+	{ "/opt", directory },
+	{ "/proc", belongs },
+	{ "/root", directory },
+	{ "/run", directory },
+	{ "/run/dbus", belongs },
+	{ "/run/lock", directory },
+	{ "/run/log", directory },
+	{ "/run/media", directory },
+	{ "/run/systemd", belongs },
+	{ "/run/udev", belongs },
+	{ "/run/user", directory },
+	{ "/sbin", belongs },
+	{ "/srv", directory },
+	{ "/sys", belongs },
+	{ "/tmp", directory },
+	{ "/usr", belongs },
+	{ "/var", directory },
+	{ "/var/cache", directory },
+	{ "/var/lib", directory },
+	{ "/var/lib/systemd", directory },
+	{ "/var/local", directory },
+	{ "/var/lock", directory },
+	{ "/var/log", directory },
+	{ "/var/mail", directory },
+	{ "/var/opt", directory },
+	{ "/var/run", directory },
+	{ "/var/spool", directory },
+	{ "/var/tmp", directory },
+	/* Databases of package managers. The lists in /var/lib/apt can be fetched again. */
+	{ "/var/db/pkg", packages },
+	{ "/var/db/xbps", packages },
+	{ "/var/guix", packages },
+	{ "/nix/var/nix", packages },
+	{ "/var/lib/apt/extended_states", packages },
+	{ "/var/lib/dnf", packages },
+	{ "/var/lib/dpkg", packages },
+	{ "/var/lib/opkg", packages },
+	{ "/var/lib/pacman", packages },
+	{ "/var/lib/pkgtools", packages },
+	{ "/var/lib/portage", packages },
+	{ "/var/lib/rpm", packages },
+	{ "/etc/reclaimd", own },
+	{ "/run/reclaimd", own },
+	{ "/usr/lib/reclaimd", own },
 	{ "/var/lib/reclaimd", own },
 };
 
 /* Names that mean the same at the root of every mount. */
 static const char *const mount_root_names[] = {
-	"lost+found", STAGING_DIR,   "aquota.user",    "aquota.group",
-	"quota.user", "quota.group", "aquota.project",
+	"lost+found", "aquota.user", "aquota.group", "aquota.project", "quota.user", "quota.group",
 };
 
 /* Filesystems that are the kernel's face, not storage. */
@@ -340,7 +391,7 @@ static int add_homes(struct protect *p)
 	setpwent();
 	while (r >= 0 && (pw = getpwent()))
 		if (pw->pw_dir && pw->pw_dir[0] == '/')
-			r = add_path(p, pw->pw_dir, false, "is an account's home directory");
+			r = add_path(p, pw->pw_dir, false, home);
 	endpwent();
 	return r;
 }
@@ -633,7 +684,30 @@ int protect_locate(const struct protect *p, int dirfd, struct location *ret)
 	return m && mount_location(m, path, ret) >= 0 ? 0 : -ESTALE;
 }
 
-const char *protect_check_content(const struct protect *p, int dirfd)
+/* Returns true if one of the places of s is, or lies in, a staging area. */
+static bool spot_is_staging(const struct protect *p, const struct spot *s)
+{
+	const struct mounts *mounts = mounts_now(p);
+
+	for (size_t i = 0; i < s->n; i++)
+		if (!mounts || unlisted_is_staging(mounts, &s->v[i]))
+			return true;
+	return false;
+}
+
+/* Returns true if one of the places of s is the directory top, or lies in it and not in except. */
+static bool spot_is_beneath(const struct protect *p, const struct spot *s, const char *top,
+			    const char *except)
+{
+	const struct mounts *mounts = mounts_now(p);
+
+	for (size_t i = 0; i < s->n; i++)
+		if (!mounts || unlisted_is_beneath(mounts, &s->v[i], top, except))
+			return true;
+	return false;
+}
+
+const char *protect_check_content(const struct protect *p, int dirfd, bool staged)
 {
 	char path[PATH_MAX];
 	struct spot s;
@@ -643,6 +717,12 @@ const char *protect_check_content(const struct protect *p, int dirfd)
 		reason = ancestor_reason(p, dirfd, path);
 	for (size_t i = 0; !reason && i < s.n; i++)
 		reason = locations_around(&p->locations, &s.v[i]);
+	/* A device is one even if /dev is a tmpfs, as in a container. Programs keep data in
+	 * /dev/shm. */
+	if (!reason && spot_is_beneath(p, &s, "/dev", "/dev/shm"))
+		return belongs;
+	if (!reason && !staged && spot_is_staging(p, &s))
+		return own;
 	if (!reason && has_unlocated(p, dirfd))
 		return "is on a filesystem of which a part is protected, and this process cannot "
 		       "see which";
@@ -686,8 +766,25 @@ static const char *location_reason(const struct protect *p, struct spot *s, cons
 	return NULL;
 }
 
-/* The directory may have been moved since its content was asked for: path and spot are anew. */
-static const char *hold_reason(const struct protect *p, int dirfd, const char *name, bool is_dir)
+/* Returns why `name` in dirfd, which is at the places of s, is protected although no list has it;
+ * or NULL. */
+static const char *unlisted_reason(const struct protect *p, const struct spot *s, int dirfd,
+				   const char *name)
+{
+	const char *reason = NULL;
+
+	if (strcmp(name, STAGING_DIR) == 0 && spot_is_staging(p, s))
+		return own;
+	if (spot_is_beneath(p, s, "/run", NULL))
+		reason = unlisted_check_sockets(dirfd, name);
+	if (!reason && spot_is_beneath(p, s, "/home", NULL))
+		reason = unlisted_check_homes(&p->live->homes, dirfd, name);
+	return reason;
+}
+
+/* Reads path and spot again: the directory may have been moved since its content was checked. */
+static const char *hold_reason(const struct protect *p, int dirfd, const char *name, bool is_dir,
+			       bool staged)
 {
 	char path[PATH_MAX];
 	struct spot s;
@@ -696,6 +793,9 @@ static const char *hold_reason(const struct protect *p, int dirfd, const char *n
 
 	if (!reason)
 		reason = location_reason(p, &s, name, is_dir);
+	/* From here on s is where the name is, not its directory. */
+	if (!reason && !staged)
+		reason = unlisted_reason(p, &s, dirfd, name);
 	if (reason || !is_dir)
 		return reason;
 	if (!path_join(path, sizeof(path), name))
@@ -711,12 +811,18 @@ static const char *hold_reason(const struct protect *p, int dirfd, const char *n
 	return NULL;
 }
 
-const char *protect_check(const struct protect *p, int dirfd, const char *name,
-			  const struct identity *id)
+const char *protect_check_owner(const struct protect *p, uid_t uid, const struct identity *id)
 {
-	const char *reason = protect_check_content(p, dirfd);
+	return unlisted_is_home_of(&p->live->homes, uid, id) ? home : NULL;
+}
+
+const char *protect_check(const struct protect *p, int dirfd, const char *name,
+			  const struct identity *id, bool staged)
+{
+	const char *reason = protect_check_content(p, dirfd, staged);
 	struct identity now, dir;
 	const struct entry *e;
+	struct stat st;
 
 	if (reason)
 		return reason;
@@ -727,11 +833,14 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 	e = find(p->v, p->n, &now);
 	if (e)
 		return e->reason;
+	if (!staged && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
+	    protect_check_owner(p, st.st_uid, &now))
+		return home;
 	if (fd_whereabouts(dirfd, "", 0, &dir) < 0)
 		return "lies in a directory that cannot be looked at";
 	if (dir.is_mount_root && is_one_of(name, mount_root_names, ELEMENTSOF(mount_root_names)))
-		return strcmp(name, STAGING_DIR) == 0 ? own : "belongs to its filesystem";
-	return hold_reason(p, dirfd, name, S_ISDIR(id->mode));
+		return "belongs to its filesystem";
+	return hold_reason(p, dirfd, name, S_ISDIR(id->mode), staged);
 }
 
 bool protect_near(const struct protect *p, int dirfd)
@@ -739,6 +848,7 @@ bool protect_near(const struct protect *p, int dirfd)
 	const struct mounts *mounts;
 	char path[PATH_MAX];
 	struct identity id;
+	struct stat st;
 	struct spot s;
 
 	if (fd_whereabouts(dirfd, "", 0, &id) < 0 || spot_find(p, dirfd, path, &s))
@@ -750,5 +860,7 @@ bool protect_near(const struct protect *p, int dirfd)
 	for (size_t i = 0; i < s.n; i++)
 		if (locations_beneath(&p->locations, &s.v[i]) || is_mounted(mounts, &s.v[i]))
 			return true;
-	return false;
+	if (spot_is_beneath(p, &s, "/run", NULL))
+		return true;
+	return fstat(dirfd, &st) < 0 || (st.st_uid == 0 && spot_is_beneath(p, &s, "/home", NULL));
 }

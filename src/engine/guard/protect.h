@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/fd.h"
 
@@ -32,14 +33,19 @@ int protect_locate(const struct protect *p, int dirfd, struct location *ret);
 /* Have the mounts changed since it was built? */
 bool protect_outdated(const struct protect *p);
 
-/* May `name` in the directory dirfd, whose identity is id, be deleted? Returns NULL if it may, else
- * the reason in words, to follow the path: "is a mount point". */
+/* Checks `name` in the directory dirfd, whose identity is id. Returns NULL if it may be deleted, or
+ * the reason why not, to follow the path: "is a mount point". staged: it was accepted before and
+ * lies in a staging area, which is then no reason. */
 const char *protect_check(const struct protect *p, int dirfd, const char *name,
-			  const struct identity *id);
+			  const struct identity *id, bool staged);
+
+/* Checks whether `id` is the home directory of the account with that user id, which owns it.
+ * Returns NULL or the reason, as protect_check(). protect_check() includes this. */
+const char *protect_check_owner(const struct protect *p, uid_t uid, const struct identity *id);
 
 /* True if something in this very directory is protected, so that each name in it must be checked.
  * Everything below a directory where this is false may go if the directory may. */
 bool protect_near(const struct protect *p, int dirfd);
 
-/* May anything in this directory be deleted at all? As protect_check. */
-const char *protect_check_content(const struct protect *p, int dirfd);
+/* Checks whether anything in this directory may be deleted at all. As protect_check(). */
+const char *protect_check_content(const struct protect *p, int dirfd, bool staged);

@@ -214,7 +214,7 @@ static int group_resolve(const struct resolving *c, struct root_group *g)
 		k = fd_identity(g->dirfd, "", &g->id);
 		if (k < 0)
 			return k;
-		why = protect_check_content(c->p, g->dirfd);
+		why = protect_check_content(c->p, g->dirfd, /* staged= */ false);
 		pin = user_pin_around(g->dirfd);
 		if (!why && user_pin_holds(&pin))
 			why = user_pin_words(&pin, /* around= */ true, words);

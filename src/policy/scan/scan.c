@@ -298,8 +298,9 @@ static bool is_protected(const struct policy_walk *k, const struct policy_frame 
 {
 	struct identity id;
 
-	return f->near && (fd_identity(dirfd(f->dir), name, &id) < 0 ||
-			   protect_check(k->by->protect, dirfd(f->dir), name, &id));
+	return f->near &&
+	       (fd_identity(dirfd(f->dir), name, &id) < 0 ||
+		protect_check(k->by->protect, dirfd(f->dir), name, &id, /* staged= */ false));
 }
 
 /* The time to go by. Returns false if it has none. */
@@ -456,7 +457,7 @@ static enum disposition closed_by(const struct policy_walk *k, int fd)
 {
 	struct statx sx;
 
-	if (k->by->protect && protect_check_content(k->by->protect, fd))
+	if (k->by->protect && protect_check_content(k->by->protect, fd, /* staged= */ false))
 		return DISPOSITION_PROTECTED;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &sx) < 0)
 		return DISPOSITION_UNREAD;
@@ -573,7 +574,7 @@ static int dir_list(struct policy_walk *k, const char *path, const char **ret_wh
 		/* Of several, this one is not all that there is. */
 		return r == -ENOENT && name[0] ? -ENODEV : r;
 	}
-	*ret_why = protect ? protect_check_content(protect, dirfd(dir)) : NULL;
+	*ret_why = protect ? protect_check_content(protect, dirfd(dir), /* staged= */ false) : NULL;
 	if (*ret_why) {
 		(void)closedir(dir);
 		return -EPERM;
