@@ -147,6 +147,21 @@ char *escape_line(const char *s)
 	return escape(s, strlen(s), ESCAPE_LINE);
 }
 
+char *escape_ascii(const char *s)
+{
+	char *out = malloc(strlen(s) * 4 + 1), *o = out;
+
+	if (!out)
+		return NULL;
+	for (; *s; s++)
+		if (*s & 0x80)
+			o = put_escaped(o, (unsigned char)*s);
+		else
+			*o++ = *s;
+	*o = '\0';
+	return out;
+}
+
 bool text_is_safe(const char *s)
 {
 	const unsigned char *p = (const unsigned char *)s + escape_span(s);

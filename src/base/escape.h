@@ -21,6 +21,10 @@ char *escape_name(const char *s);
  * may be done any number of times. */
 char *escape_line(const char *s);
 
+/* Returns a malloc'ed copy of a text that is escaped already, with each byte that is not ASCII
+ * written as \xNN: for a locale that cannot show it. Returns NULL when memory is out. */
+char *escape_ascii(const char *s);
+
 /* Whether there is nothing to escape but backslashes. */
 bool text_is_safe(const char *s);
 

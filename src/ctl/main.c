@@ -12,6 +12,7 @@
 #include "ctl/common/options.h"
 #include "ctl/common/verbs.h"
 #include "ctl/output/messages.h"
+#include "ctl/output/screen.h"
 
 /* What a verb is called with. */
 enum connection {
@@ -371,5 +372,6 @@ static int output_end(int status)
 int main(int argc, char **argv)
 {
 	debug_begin();
+	screen_locale();
 	return output_end(dispatch(argc, argv));
 }

@@ -497,7 +497,7 @@ class Proc:
 
     def __init__(self, words, cwd, gate=None, user=None, env=None, stdin=None, preexec=None):
         self.out, self.err = (tempfile.TemporaryFile(dir=scratch.dir) for _ in range(2))
-        e = dict(os.environ, LC_ALL="C",
+        e = dict(os.environ, LC_ALL="C.UTF-8",
                  ASAN_OPTIONS="exitcode=99:" + os.environ.get("ASAN_OPTIONS", ""),
                  UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:exitcode=99")
         e.pop("RECLAIM_GATE", None)

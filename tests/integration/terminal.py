@@ -29,7 +29,7 @@ class Terminal:
         self.size(columns, lines)
         self.process = subprocess.Popen(
             words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8", **env),
+            env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8") | env,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
 

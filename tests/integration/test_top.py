@@ -25,8 +25,8 @@ class Case(daemon_fixture.Case):
     def env(self):
         return {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "TZ": "UTC"}
 
-    def top(self, **how):
-        t = Terminal([scratch.binary, "top", "--interval=100ms"], self.env(), **how)
+    def top(self, env=None, **how):
+        t = Terminal([scratch.binary, "top", "--interval=100ms"], self.env() | (env or {}), **how)
         self.addCleanup(t.close)
         return t
 
@@ -35,7 +35,7 @@ class Case(daemon_fixture.Case):
         c = self.daemon.client()
         for name in names:
             write(os.path.join(os.fsencode(self.data), os.fsencode(name)))
-            c.submit(self.path(name), undo_usec=3600 * 1000000)
+            c.submit(os.path.join(os.fsencode(self.data), os.fsencode(name)), undo_usec=3600 * 1000000)
 
     def line(self, text, number):
         """Of a job, without the selection's bar."""
@@ -58,6 +58,11 @@ class Screens(Case):
                       r"^ +2 held .*/data/esc\\x1b\[31m$", r"^ +3 held ", r"^ p pause .*\Z")
         t.press("q")
         self.assertEqual(t.finish(), 0)
+
+    def test_attack_63_in_a_locale_without_utf8(self):
+        self.hold("ä", "日本", b"\xff")
+        self.wait_all(self.top(env={"LC_ALL": "C"}), r"^ +1 held .*data/\\xc3\\xa4$",
+                      r"^ +2 held .*data/\\xe6\\x97\\xa5\\xe6\\x9c\\xac$", r"^ +3 held .*data/\\xff$")
 
     def test_several_names(self):
         for name in ("a", "b", "c"):

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/escape.h"
+#include "ctl/output/screen.h"
 #include "base/fleet-name.h"
 #include "base/units.h"
 #include "ctl/common/client.h"
@@ -251,7 +251,7 @@ int fleet_adopt_host(const struct options *o, const char *host)
 	int r;
 
 	if (!fleet_name_is_valid(host)) {
-		_cleanup_free_ char *shown = escape_name(host);
+		_cleanup_free_ char *shown = screen_name(host);
 
 		complain(shown, "no host can be called so: see reclaimctl fleet hosts");
 		return EXIT_USAGE;

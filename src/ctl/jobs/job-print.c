@@ -10,7 +10,7 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/table.h"
 #include "ctl/output/timestamps.h"
-#include "base/escape.h"
+#include "ctl/output/screen.h"
 #include "base/units.h"
 
 json_t *job_line_json(const struct job_line *j)
@@ -109,7 +109,7 @@ char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total, const
 
 char *job_path_format(const struct job_line *j)
 {
-	char *path = escape_name(j->path), *text, n[28];
+	char *path = screen_name(j->path), *text, n[28];
 
 	if (!path || j->names <= 1)
 		return path;
@@ -188,7 +188,7 @@ static uint64_t when_usec(const struct job_line *j)
 
 static int row_add(struct table *t, const struct job_line *j, const char *user, uint64_t now)
 {
-	_cleanup_free_ char *origin = escape_name(j->origin), *path = job_path_format(j);
+	_cleanup_free_ char *origin = screen_name(j->origin), *path = job_path_format(j);
 	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
 	const char *const cells[ELEMENTSOF(columns)] = {
 		j->host ? j->host : "",

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/output/screen.h"
 #include "base/array.h"
-#include "base/escape.h"
 #include "base/fd.h"
 #include "base/sealed-file.h"
 #include "base/units.h"
@@ -202,7 +202,7 @@ static int options_append(sd_bus_message *m, const struct retry *t, struct kept_
 static void answer_tell(struct retry *t, const struct kept_dir *dir, size_t n, uint64_t job,
 			uint64_t accepted, uint64_t missing)
 {
-	_cleanup_free_ char *shown = escape_name(dir->path);
+	_cleanup_free_ char *shown = screen_name(dir->path);
 	char names[COUNTED_SIZE], gone[28], dirs[28];
 	struct sentence line;
 	FILE *out;

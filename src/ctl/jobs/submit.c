@@ -23,7 +23,7 @@
 #include "ctl/output/interrupt.h"
 #include "ctl/output/timestamps.h"
 #include "ctl/output/messages.h"
-#include "base/escape.h"
+#include "ctl/output/screen.h"
 #include "base/fd.h"
 #include "base/sealed-file.h"
 #include "base/units.h"
@@ -185,11 +185,11 @@ static int batch_send(struct submission *s, const struct call_batch *b, bool dry
 static void names_print(FILE *out, const struct call_batch *b, uint64_t names)
 {
 	const struct root_group *g = b->groups[0];
-	_cleanup_free_ char *dir = escape_name(b->names == 1 ? g->dir : dir_shown(g));
+	_cleanup_free_ char *dir = screen_name(b->names == 1 ? g->dir : dir_shown(g));
 	char n[28], dirs[28];
 
 	if (b->names == 1) {
-		_cleanup_free_ char *name = escape_name(dirlist_name(&g->names, &g->names.v[0]));
+		_cleanup_free_ char *name = screen_name(dirlist_name(&g->names, &g->names.v[0]));
 		bool slash = g->dir[0] && g->dir[strlen(g->dir) - 1] != '/';
 
 		(void)fprintf(out, "%s%s%s", dir ? dir : "?", slash ? "/" : "", name ? name : "?");

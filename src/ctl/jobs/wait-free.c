@@ -11,7 +11,6 @@
 #include "job-list.h"
 #include "ctl/output/messages.h"
 #include "ctl/output/screen.h"
-#include "base/escape.h"
 #include "base/fd.h"
 #include "base/mounts.h"
 #include "base/units.h"
@@ -36,7 +35,7 @@ struct goal {
 static void line_draw(struct waiter *w, const struct goal *g)
 {
 	char has[16], wants[16];
-	_cleanup_free_ char *shown = escape_name(g->path);
+	_cleanup_free_ char *shown = screen_name(g->path);
 
 	if (w->o->quiet || !screen_redraws())
 		return;

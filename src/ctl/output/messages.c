@@ -24,7 +24,7 @@ void sentence_end(struct sentence *l)
 	/* What there was memory for is said, whether it is all or not. */
 	if (l->stream)
 		(void)fclose(l->stream);
-	safe = l->text ? escape_line(l->text) : NULL;
+	safe = l->text ? screen_line(l->text) : NULL;
 	if (safe)
 		screen_wrap(l->to, safe, screen_columns(fileno(l->to)), /* indent= */ 0);
 	else
@@ -35,7 +35,7 @@ void sentence_end(struct sentence *l)
 
 void complain(const char *what, const char *format, ...)
 {
-	_cleanup_free_ char *shown = what ? escape_name(what) : NULL;
+	_cleanup_free_ char *shown = what ? screen_name(what) : NULL;
 	struct sentence line;
 	FILE *out = sentence_begin(&line, stderr);
 	va_list ap;
@@ -89,13 +89,14 @@ void json_print(json_t *v, enum json_mode mode)
 	json_decref(v);
 }
 
-/* What is UTF-8 is told to programs as it is. */
-static json_t *text_make(const char *text, char *(*escape)(const char *s))
+/* Programs get UTF-8 as it is, whatever the locale. */
+static json_t *text_make(const char *text, char *(*escape)(const char *s),
+			 char *(*show)(const char *s))
 {
 	json_t *s = exact ? json_string(text) : NULL;
 
 	if (!s) {
-		_cleanup_free_ char *escaped = escape(text);
+		_cleanup_free_ char *escaped = exact ? escape(text) : show(text);
 		s = json_string(escaped ? escaped : "");
 	}
 	return s;
@@ -103,12 +104,12 @@ static json_t *text_make(const char *text, char *(*escape)(const char *s))
 
 json_t *json_path(const char *path)
 {
-	return text_make(path, escape_name);
+	return text_make(path, escape_name, screen_name);
 }
 
 json_t *json_words(const char *text)
 {
-	return text_make(text, escape_line);
+	return text_make(text, escape_line, screen_line);
 }
 
 const char *json_text(const json_t *object, const char *key)
@@ -144,7 +145,7 @@ bool counts_print(FILE *out, json_t *counts)
 
 void config_error_print(const struct config_error *e)
 {
-	_cleanup_free_ char *file = escape_name(e->file), *text = escape_line(e->text);
+	_cleanup_free_ char *file = screen_name(e->file), *text = screen_line(e->text);
 
 	(void)fprintf(stderr, "%s:", file ? file : "?");
 	if (e->line > 0)

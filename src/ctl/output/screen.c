@@ -85,7 +85,6 @@ void screen_open(struct screen *s, bool may_page)
 {
 	const char *command = may_page ? pager_command() : NULL;
 
-	screen_locale();
 	*s = (struct screen){ .colours = isatty(STDOUT_FILENO) && !is_dumb() &&
 					 screen_allows_colours(),
 			      .width = screen_columns(STDOUT_FILENO) };
@@ -119,12 +118,6 @@ static size_t character(const char *s, size_t *ret_columns)
 	*ret_columns = 1;
 	if (*s >= ' ' && *s <= '~')
 		return 1;
-	if (MB_CUR_MAX == 1) {
-		/* Names are in UTF-8 in whatever locale: their characters stay whole. */
-		while ((s[n] & 0xC0) == 0x80)
-			n++;
-		return n;
-	}
 	n = mbrtowc(&c, s, strnlen(s, MB_LEN_MAX), &state);
 	if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
 		return 1;
@@ -136,6 +129,28 @@ static size_t character(const char *s, size_t *ret_columns)
 bool screen_is_utf8(void)
 {
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* Takes over a text that is escaped; NULL: memory was out. */
+static char *in_locale(char *safe)
+{
+	char *ascii;
+
+	if (!safe || screen_is_utf8() || safe[escape_span(safe)] == '\0')
+		return safe;
+	ascii = escape_ascii(safe);
+	free(safe);
+	return ascii;
+}
+
+char *screen_name(const char *s)
+{
+	return in_locale(escape_name(s));
+}
+
+char *screen_line(const char *s)
+{
+	return in_locale(escape_line(s));
 }
 
 const char *screen_ellipsis(void)

@@ -28,10 +28,18 @@ bool screen_redraws(void);
 /* What the environment says of colours. */
 bool screen_allows_colours(void);
 
-/* Which characters there are, as the environment says. */
+/* Sets the locale's character set, and nothing else of it, from the environment. Once, before any
+ * output. */
 void screen_locale(void);
 
-/* screen_locale; looks at standard output. With `may_page`, starts a pager where systemctl would:
+/* Return malloc'ed copies of a name or a line that the terminal can show, or NULL if memory is out:
+ * escaped by escape_name() or escape_line(), and then, unless the locale has UTF-8, by
+ * escape_ascii(). libsmartcols and ncurses must not get any other text: the former never returns if
+ * the locale lacks a character. */
+char *screen_name(const char *s);
+char *screen_line(const char *s);
+
+/* Looks at standard output. With `may_page`, starts a pager where systemctl would:
  * on a terminal, unless the pager is "cat" or "". Standard output goes to it from here on. */
 void screen_open(struct screen *s, bool may_page);
 

@@ -67,11 +67,16 @@ int table_add(struct table *t, const char *const *cells)
 	if (!line)
 		return -ENOMEM;
 	for (size_t c = 0; c < t->columns; c++) {
+		char *text = cells[c] ? screen_line(cells[c]) : NULL;
 		const char *colour;
 
-		if (!cells[c] || scols_line_set_data(line, c, cells[c]) < 0)
+		if (!text)
 			return -ENOMEM;
-		t->widths[c] = MAX(t->widths[c], screen_width(cells[c]));
+		t->widths[c] = MAX(t->widths[c], screen_width(text));
+		if (scols_line_refer_data(line, c, text) < 0) {
+			free(text);
+			return -ENOMEM;
+		}
 		colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c]) : "";
 		if (colour[0] && scols_cell_set_color(scols_line_get_cell(line, c), colour) < 0)
 			return -ENOMEM;

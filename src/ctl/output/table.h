@@ -37,9 +37,8 @@ static inline void table_freep(struct table **t)
 }
 #define _cleanup_table_ _cleanup_(table_freep)
 
-/* Appends a row: a text for each column, which is copied. What is not printable must have been
- * escaped (base/escape.h). A NULL text is one that there was no memory for. Returns 0 or -ENOMEM.
- */
+/* Appends a row: a text for each column, which is copied and passed through screen_line(). A
+ * NULL text is one that there was no memory for. Returns 0 or -ENOMEM. */
 int table_add(struct table *t, const char *const *cells);
 
 /* Leaves a column out of the print. */

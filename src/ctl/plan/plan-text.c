@@ -10,7 +10,6 @@
 
 #include "plan.h"
 #include "ctl/output/screen.h"
-#include "base/escape.h"
 #include "base/macros.h"
 #include "base/units.h"
 
@@ -37,7 +36,7 @@ static void line(const char *label, const char *format, ...)
 	if (vasprintf(&text, format, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	safe = text ? escape_line(text) : NULL;
+	safe = text ? screen_line(text) : NULL;
 	put(label, safe ? safe : "?", screen_columns(STDOUT_FILENO));
 }
 

@@ -10,7 +10,6 @@
 #include "policy-state.h"
 #include "policy/retention.h"
 #include "ctl/output/screen.h"
-#include "base/escape.h"
 #include "base/units.h"
 
 /* "daily, weekly": the rules of keep that are bits of kept_by. Returns buf. */
@@ -52,7 +51,7 @@ const char *entry_fate(const struct policy_entry *e)
 
 static void entry_print(const struct policy_preview *l, const struct policy_entry *e)
 {
-	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
+	_cleanup_free_ char *name = screen_name(e->name), *text = NULL;
 	char age[32], size[16], rules[80], reason[128];
 	time_t until = (time_t)e->pinned_until_sec;
 	struct tm tm;
@@ -179,7 +178,7 @@ char *policy_paths_text(const struct policy *p)
 	FILE *f = open_memstream(&s, &len);
 
 	for (size_t i = 0; f && paths[i]; i++) {
-		_cleanup_free_ char *shown = escape_name(paths[i]);
+		_cleanup_free_ char *shown = screen_name(paths[i]);
 
 		(void)fprintf(f, "%s%s", i > 0 ? ", " : "", shown ? shown : "?");
 	}
@@ -189,7 +188,7 @@ char *policy_paths_text(const struct policy *p)
 void policy_preview_print(const struct policy_preview *l)
 {
 	_cleanup_free_ char *paths = policy_paths_text(&l->policy->rules);
-	_cleanup_free_ char *path = escape_name(l->policy->rules.path);
+	_cleanup_free_ char *path = screen_name(l->policy->rules.path);
 	const struct policy_entries *e = &l->scan.entries;
 
 	(void)printf("%s: %s\n", l->policy->name, paths ? paths : "?");

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <ncurses.h>
 #include <stdio.h>
@@ -34,7 +33,6 @@ enum colour { COLOUR_PLAIN, COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD };
 
 int top_screen_open(SCREEN **ret)
 {
-	(void)setlocale(LC_CTYPE, "");
 	*ret = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
 	if (!*ret)
 		return -ENOTTY;
@@ -211,16 +209,6 @@ static const char *rate_format(char *buf, size_t len, const struct top_job *j)
 	return buf;
 }
 
-/* Without UTF-8, curses writes bytes that are no ASCII as two or three other characters. */
-static void ascii_print(FILE *f, const char *text)
-{
-	for (; *text; text++)
-		if (!(*text & 0x80))
-			(void)fputc(*text, f);
-		else if ((*text & 0xC0) != 0x80)
-			(void)fputc('?', f);
-}
-
 /* The end of a path says more than its beginning. */
 static void path_print(FILE *f, const char *path, int room)
 {
@@ -230,10 +218,7 @@ static void path_print(FILE *f, const char *path, int room)
 		at += screen_skip(path, (size_t)MAX(room, 0));
 		(void)fputs(screen_ellipsis(), f);
 	}
-	if (screen_is_utf8())
-		(void)fputs(at, f);
-	else
-		ascii_print(f, at);
+	(void)fputs(at, f);
 }
 
 static void draw_job(const struct top_job *j, int y, bool selected)

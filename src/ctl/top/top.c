@@ -21,7 +21,7 @@
 
 #include "ctl/output/messages.h"
 #include "top-draw.h"
-#include "base/escape.h"
+#include "ctl/output/screen.h"
 #include "base/fd.h"
 
 /* More than any screen shows of one state. */
@@ -131,7 +131,7 @@ static void update(struct top *t)
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
-	_cleanup_free_ char *text = e ? escape_line(e->message ? e->message : e->name) : NULL;
+	_cleanup_free_ char *text = e ? screen_line(e->message ? e->message : e->name) : NULL;
 	struct top *t = userdata;
 
 	(void)ret_error;
@@ -296,8 +296,10 @@ int main(int argc, char **argv)
 {
 	struct top t = { .signals = -1, .errors = -1, .stderr_before = -1 };
 	struct options o;
-	int r = options_parse(&o, VERB_TOP, argc, argv);
+	int r;
 
+	screen_locale();
+	r = options_parse(&o, VERB_TOP, argc, argv);
 	t.o = &o;
 	if (r == 0)
 		r = client_open(&t.client, &o, /* socket_first= */ false);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/escape.h"
 #include "base/units.h"
 #include "ctl/common/options.h"
 #include "ctl/output/messages.h"
@@ -92,7 +91,7 @@ static void print_json(const struct trim_paths *p, const struct options *o)
 
 static int row_add(struct table *t, const struct trim_path *p, bool dry_run)
 {
-	_cleanup_free_ char *path = escape_name(p->path);
+	_cleanup_free_ char *path = screen_name(p->path);
 	const struct trim_result *r = &p->result;
 	char bytes[16], time[32], longest[32];
 	const char *cells[] = { bytes, time, longest, path };
@@ -134,7 +133,7 @@ static void print_remarks(const struct trim_paths *p, bool dry_run)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		const struct trim_path *v = &p->v[i];
-		_cleanup_free_ char *path = escape_name(v->path);
+		_cleanup_free_ char *path = screen_name(v->path);
 		struct sentence line;
 		FILE *out;
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/output/screen.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/mounts.h"
@@ -143,7 +144,7 @@ static int call_trim(struct trim_submission *s, const char *mount, uint64_t min_
 
 static void job_tell(struct trim_submission *s, const char *mount, uint64_t id)
 {
-	_cleanup_free_ char *shown = escape_name(mount);
+	_cleanup_free_ char *shown = screen_name(mount);
 	struct sentence line;
 	FILE *out;
 
