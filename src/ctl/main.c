@@ -357,16 +357,21 @@ static int dispatch(int argc, char **argv)
 	return verb ? verb_call(verb, argc - 1, argv + 1) : verb_unknown(argv[1]);
 }
 
-/* A result that could not be written is not a success. */
+/* Flushes standard output. A result that could not be written is not a success, but what was
+ * changed before stays changed, so the message names it. Returns the exit status. */
 static int output_end(int status)
 {
 	int r = fflush(stdout) != 0 ? errno : 0;
+	const char *done = outcome_text();
 
 	if (r == 0 && !ferror(stdout))
 		return status;
-	complain("standard output", "the result could not be written%s%s", r ? ": " : "",
-		 r ? strerror(r) : "");
-	return status ? status : EXIT_FAILED;
+	complain("standard output", "the result could not be written%s%s%s%s", r ? ": " : "",
+		 r ? strerror(r) : "", done ? ". This was done all the same: " : "",
+		 done ? done : "");
+	if (status)
+		return status;
+	return done ? EXIT_PARTLY : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)

@@ -159,6 +159,7 @@ static int path_pin(struct pinning *c, const struct pinned_path *p, const char *
 	/* Once more, as the directory may have been unpinned at the same moment. */
 	if (file && marked >= 0)
 		marked = directory_mark(p);
+	outcome_note("%s was pinned", p->path);
 	tell(c, p->path, &pin, /* around= */ false, user_pin_words(&pin, false, words));
 	if (marked >= 0)
 		return 0;
@@ -182,6 +183,8 @@ static int path_unpin(struct pinning *c, const struct pinned_path *p, const char
 	if (r == -EOPNOTSUPP)
 		r = 0;
 	*ret_why = r < 0 ? attribute_words(r) : NULL;
+	if (r >= 0 && was)
+		outcome_note("%s was unpinned", p->path);
 	if (r >= 0)
 		tell(c, p->path, &pin, false, was ? "is not pinned any more" : "was not pinned");
 	return r;

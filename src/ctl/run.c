@@ -301,6 +301,9 @@ static int run_all(struct local_run *run)
 	}
 	prescan_stop(scan);
 	run->progress = progress_free(run->progress);
+	if (!o->dry_run && run->total.entries > 0)
+		outcome_note("%" PRIu64 " %s deleted", run->total.entries,
+			     run->total.entries == 1 ? "entry was" : "entries were");
 	if (r)
 		return run->total.entries > 0 ? EXIT_PARTLY : r;
 	if (o->json != JSON_OFF)

@@ -170,6 +170,38 @@ class Submit(Case):
         self.assertIn("Job 1: 1,500 names in many\n", r.out)
         self.assertEqual(os.listdir(self.path("many")), [])
 
+    def test_result_that_cannot_be_written_names_what_was_done(self):
+        write(self.path("a"))
+        for words, done in (
+                (("submit", "--undo=1h", "a"), "job 1 was accepted"), (("pause", "1"), "job 1 was paused"),
+                (("resume", "1"), "job 1 was resumed"), (("set", "--priority=low", "1"), "job 1 was changed"),
+                (("pause", "--all"), "all jobs were paused"), (("resume", "--all"), "all jobs were resumed"),
+                (("restore", "1"), "job 1 was restored"), (("submit", "--undo=1h", "--json", "a"), "job 2 was accepted"),
+                (("cancel", "2"), "job 2 was cancelled"), (("list",), None)):
+            with open("/dev/full", "wb") as full:
+                p = subprocess.run([scratch.binary, *words, "--no-pager"] if words == ("list",) else
+                                   [scratch.binary, *words], cwd=self.data, env=dict(os.environ, **self.env()),
+                                   stdout=full, stderr=subprocess.PIPE, timeout=fixture.TIMEOUT, check=False)
+            self.assertEqual(p.returncode, 3 if done else 1, words)
+            self.assertRegex(p.stderr.decode(), "^reclaimctl: standard output: the result could not be written"
+                             "(: No space left on device)?%s\n$" % (
+                                 "[.] This was done all the same: " + done if done else ""), words)
+        self.assertEqual(self.left(), ["a"])
+
+    def test_says_what_it_waits_for(self):
+        write(self.path("a"))
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+        p = subprocess.Popen([scratch.binary, "submit", "--wait", "a"], cwd=self.data, stderr=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, env=dict(os.environ, **self.env()))
+        said = p.stderr.readline()
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual((p.wait(fixture.TIMEOUT), p.stderr.read()), (0, b""))
+        p.stderr.close()
+        self.assertEqual(said, b"reclaimctl: reclaimd: has not answered the call SubmitFiles for 5 seconds; still waiting. "
+                         b"systemctl status reclaimd shows whether it is stopped\n")
+        self.assertEqual(self.left(), [])
+
     def test_submit_more_directories_than_a_call_takes(self):
         for i in range(150):
             build(self.data, "d%03d/file" % i)

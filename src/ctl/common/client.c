@@ -2,6 +2,8 @@
 #include "client.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "ctl/output/messages.h"
 #include "base/error-table.h"
 #include "base/fd.h"
+#include "base/thread.h"
 
 /* How long a verb that waits waits for a daemon that has ended: longer than a restart takes. */
 #define AGAIN_USEC (30 * USEC_PER_SEC)
@@ -147,6 +150,56 @@ int client_again(struct client *c, const struct options *o)
 	return r < 0 ? lost(r) : 0;
 }
 
+/* ---- slow answers ------------------------------------------------------------------------- */
+
+#define SLOW_USEC (5 * USEC_PER_SEC)
+
+/* A thread that reports once, after SLOW_USEC, that a call has no answer yet. */
+struct slow {
+	const char *member;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	bool running, is_answered; /* is_answered: under the lock */
+};
+
+static void *slow_main(void *userdata)
+{
+	struct slow *s = userdata;
+	uint64_t until = now_usec() + SLOW_USEC;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->is_answered && now_usec() < until)
+		cond_wait_until(&s->answered, &s->lock, until);
+	if (!s->is_answered)
+		complain("reclaimd",
+			 "has not answered the call %s for 5 seconds; still waiting. systemctl "
+			 "status reclaimd shows whether it is stopped",
+			 s->member);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* Without a thread the call is made all the same. */
+static void slow_begin(struct slow *s, const char *member)
+{
+	*s = (struct slow){ .member = member,
+			    .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .answered = PTHREAD_COND_INITIALIZER };
+	s->running = thread_start(&s->thread, slow_main, s) >= 0;
+}
+
+static void slow_end(struct slow *s)
+{
+	if (!s->running)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->is_answered = true;
+	pthread_cond_signal(&s->answered);
+	pthread_mutex_unlock(&s->lock);
+	(void)pthread_join(s->thread, NULL);
+}
+
 static bool is_cut(int r)
 {
 	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
@@ -254,22 +307,65 @@ static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
 	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
 }
 
+/* Notes what a call has changed that the daemon has answered: verbs call for one job at a time. */
+static void change_note(sd_bus_message *m, sd_bus_message *reply)
+{
+	static const struct {
+		const char *member, *text;
+		bool accepts; /* the answer is a new job, or 0 after a dry run */
+	} changes[] = {
+		{ "SubmitFiles", "was accepted", true },
+		{ "SubmitLists", "was accepted", true },
+		{ "Trim", "was accepted", true },
+		{ "Cancel", "was cancelled", false },
+		{ "Pause", "was paused", false },
+		{ "Resume", "was resumed", false },
+		{ "SetPriority", "was changed", false },
+		{ "SetDeadline", "was changed", false },
+		{ "Restore", "was restored", false },
+		{ "PauseAll", "all jobs were paused", false },
+		{ "ResumeAll", "all jobs were resumed", false },
+	};
+	size_t i = 0;
+	uint64_t id = 0;
+
+	while (strcmp(changes[i].member, sd_bus_message_get_member(m)) != 0)
+		if (++i == ELEMENTSOF(changes))
+			return;
+	if (changes[i].accepts)
+		m = reply;
+	if (sd_bus_message_has_signature(m, ""))
+		outcome_note("%s", changes[i].text);
+	(void)sd_bus_message_rewind(m, /* complete= */ true);
+	if (sd_bus_message_get_signature(m, /* complete= */ true)[0] == 'a')
+		(void)sd_bus_message_enter_container(m, 'a', "t");
+	if (sd_bus_message_read_basic(m, 't', &id) > 0 && id > 0)
+		outcome_note("job %" PRIu64 " %s", id, changes[i].text);
+	(void)sd_bus_message_rewind(m, /* complete= */ true);
+}
+
 int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		sd_bus_message **ret_reply)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	enum error_cause cause;
+	struct slow slow = { 0 };
 	int r;
 
 	deadline_note(c, timeout_usec);
+	if (!c->hushed)
+		slow_begin(&slow, sd_bus_message_get_member(m));
 	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
+	slow_end(&slow);
 	cause = error_by_bus_name(error.name);
 	if (r < 0 && c->asks && !c->hushed &&
 	    (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED)) {
 		sd_bus_error_free(&error);
 		r = call_asking(c, m, &error, &reply);
 	}
+	if (r >= 0)
+		change_note(m, reply);
 	sd_bus_message_unref(m);
 	if (r < 0)
 		return call_failed(c, &error, r);

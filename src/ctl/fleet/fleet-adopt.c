@@ -266,6 +266,8 @@ int fleet_adopt_host(const struct options *o, const char *host)
 	items = json_array();
 	r = adopt(o, host, own, items);
 	kept = kept_count(items) > 0;
+	if (r == 0 && !o->dry_run)
+		outcome_note("%s was adopted", host);
 	if (r == 0 && o->json == JSON_OFF && !o->quiet)
 		items_print(items, host);
 	if (r == 0 && o->json != JSON_OFF)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "screen.h"
@@ -49,6 +50,29 @@ void complain(const char *what, const char *format, ...)
 	va_end(ap);
 	sentence_end(&line);
 	funlockfile(stderr);
+}
+
+static char outcome[1024];
+
+void outcome_note(const char *format, ...)
+{
+	size_t len = strlen(outcome);
+	va_list ap;
+
+	if (len + 80 > sizeof(outcome)) {
+		(void)strcpy(outcome + len - 3, "...");
+		return;
+	}
+	if (len > 0)
+		len += (size_t)snprintf(outcome + len, sizeof(outcome) - len, "; ");
+	va_start(ap, format);
+	(void)vsnprintf(outcome + len, sizeof(outcome) - len, format, ap);
+	va_end(ap);
+}
+
+const char *outcome_text(void)
+{
+	return outcome[0] ? outcome : NULL;
 }
 
 const char *entries_word(uint64_t n)

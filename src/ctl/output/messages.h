@@ -15,6 +15,13 @@
  * (util/escape.h); NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
 
+/* Notes what this process has changed, for outcome_text(): "job 12 was accepted". A change is a
+ * fact even if standard output, where the result goes, is full. */
+void outcome_note(const char *format, ...) _printf_(1, 2);
+
+/* Returns all notes in one line, cut off if there are very many, or NULL if nothing was changed. */
+const char *outcome_text(void);
+
 /* "FILE:LINE:COLUMN: text" of what is wrong with a configuration, on standard error. */
 void config_error_print(const struct config_error *e);
 

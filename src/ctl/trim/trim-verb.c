@@ -186,6 +186,8 @@ int verb_trim(const struct options *o, struct client *c)
 			if (t.paths.v[i].outcome == TRIM_WAITS)
 				(o->dry_run ? path_plan : path_trim)(&t, &t.paths.v[i]);
 		t.progress = progress_free(t.progress);
+		if (!o->dry_run)
+			outcome_note("free space was trimmed");
 		trim_print(&t.paths, o, stopped);
 		r = exit_status(&t.paths);
 	}
