@@ -9,7 +9,8 @@ const { daemon } = bus;
 
 const FATES = { keep: _`stays`, delete: _`is deleted`, excess: _`is to go, not in this run` };
 const RULES = { mount: _`is or holds a mount point`, unread: _`could not be looked at in full`,
-	"no-time": _`has no time to go by`, "no-series": _`group-by does not match it`, "other-keep": _`keep of another policy`,
+	"no-time": _`has no time to go by`, "no-series": _`group-by does not match it`,
+	"ambiguous-time": _`its name can be read as several times`, unit: _`stays with others of its unit or chain`, "other-keep": _`keep of another policy`,
 	future: _`its time is in the future`, "no-rule": _`the policy has no rule`, "not-kept": _`no rule of keep keeps it` };
 
 const sum = s => entries(s.entries) + ", " + size(s.bytes);

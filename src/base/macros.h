@@ -21,6 +21,7 @@
 #define KiB(n) ((size_t)(n) << 10)
 #define MiB(n) ((size_t)(n) << 20)
 #define USEC_PER_SEC 1000000ULL
+#define NSEC_PER_SEC 1000000000LL
 #define USEC_PER_MSEC 1000ULL
 /* As to chown(2): no user. */
 #define UID_NONE ((uid_t)-1)

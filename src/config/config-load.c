@@ -69,6 +69,9 @@ struct config *config_free(struct config *c)
 		free(p->rules.path);
 		strings_free(p->rules.paths);
 		free(p->rules.group_by);
+		free(p->rules.unit_by);
+		free(p->rules.timezone);
+		strings_free(p->rules.chain_start);
 		free(p->rules.time.format);
 		strings_free(p->rules.match);
 		strings_free(p->rules.exclude);

@@ -222,6 +222,16 @@ static const struct config_key size_keys[] = {
 	{ 0 },
 };
 
+#define GLOB_KEYS(field)                                                                           \
+	{ .name = "glob",                                                                          \
+	  .kind = KEY_GLOBS,                                                                       \
+	  .offset = offsetof(struct config_policy, rules.field) },                                 \
+		VALUE("ignore-case", VALUE_SWITCH, config_policy, rules.field##_ignores_case,      \
+		      .limits = { .words = { "false", "true" } }, .expected = "true or false")
+
+static const struct config_key match_keys[] = { GLOB_KEYS(match), { 0 } };
+static const struct config_key exclude_keys[] = { GLOB_KEYS(exclude), { 0 } };
+
 static const struct config_key policy_keys[] = {
 	VALUE("path", VALUE_BASE, config_policy, rules.path,
 	      .place = offsetof(struct config_policy, path_place),
@@ -233,9 +243,11 @@ static const struct config_key policy_keys[] = {
 	  .expected = "a list of absolute paths, such as [/srv/a/logs, /srv/b/logs]" },
 	{ .name = "match",
 	  .kind = KEY_GLOBS,
+	  .keys = match_keys,
 	  .offset = offsetof(struct config_policy, rules.match) },
 	{ .name = "exclude",
 	  .kind = KEY_GLOBS,
+	  .keys = exclude_keys,
 	  .offset = offsetof(struct config_policy, rules.exclude) },
 	{ .name = "size",
 	  .kind = KEY_SECTION,
@@ -252,9 +264,21 @@ static const struct config_key policy_keys[] = {
 	VALUE("group-by", VALUE_REGEX, config_policy, rules.group_by,
 	      .expected = "an extended regular expression, regex(7), with one to nine groups in "
 			  "parentheses, such as ^([a-z]+)-"),
+	VALUE("unit-by", VALUE_REGEX, config_policy, rules.unit_by,
+	      .expected = "an extended regular expression, regex(7), with one to nine groups in "
+			  "parentheses, such as ^(.+)\\.(dump|sha256|log)$"),
+	{ .name = "chain-start",
+	  .kind = KEY_GLOBS,
+	  .offset = offsetof(struct config_policy, rules.chain_start) },
+	VALUE("timezone", VALUE_ZONE, config_policy, rules.timezone,
+	      .expected =
+		      "a time zone that this system has, such as Europe/Berlin: see timedatectl "
+		      "list-timezones"),
 	VALUE("time", VALUE_CLOCK, config_policy, rules.time, .preset = "mtime",
-	      .expected = "mtime, birth, or name: and a format of strptime(3) that has a year and "
-			  "a day, such as name:%Y-%m-%d (ctime and atime: see age-by)"),
+	      .expected =
+		      "mtime, birth, or name: and a format with a year, alone or with a month, a "
+		      "day and a time of day, or with %G-W%V or %s, such as name:%Y-%m-%d (ctime "
+		      "and atime: see age-by)"),
 	{ .name = "age-by",
 	  .kind = KEY_AGES,
 	  .offset = offsetof(struct config_policy, rules.time.ages),

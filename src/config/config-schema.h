@@ -17,7 +17,7 @@ enum key_kind {
 	KEY_MOUNTS,  /* the same, or a list of names, or "all": none */
 	KEY_PAIRS,   /* the same, or a value in place of such a map: the first of the keys */
 	KEY_PATHS,   /* a list of paths: char **, NULL-terminated */
-	KEY_GLOBS,   /* a pattern or a list of them, the same */
+	KEY_GLOBS,   /* a pattern or a list of them, the same; or a section, if it has keys */
 	KEY_OWNERS,  /* a user or a list of them, the same; not empty */
 	KEY_AGES,    /* one of enum age or a list of them: bits of an unsigned int */
 	KEY_BAND,    /* a value, or a section whose second key is as the first where not said */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zone.h"
 #include "policy/name-time.h"
 #include "policy/selection.h"
 #include "base/macros.h"
@@ -209,6 +210,8 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		return base_read(text, target);
 	case VALUE_REGEX:
 		return series_check(text) ? -EINVAL : replace(target, text);
+	case VALUE_ZONE:
+		return zone_is_known(text) ? replace(target, text) : -EINVAL;
 	case VALUE_LINE:
 		return is_line(text) ? replace(target, text) : -EINVAL;
 	case VALUE_NAME:

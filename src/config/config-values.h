@@ -24,7 +24,8 @@ enum value_type {
 	VALUE_INODES, /* the same, of a number of inodes */
 	/* char *, malloc'ed; what was there before is freed. */
 	VALUE_BASE,  /* a path, not the root directory */
-	VALUE_REGEX, /* as series.h has it */
+	VALUE_REGEX, /* for group-by and unit-by: selection.h */
+	VALUE_ZONE,  /* the name of a time zone that this system has */
 	VALUE_LINE,  /* of printable text, as a unit of systemd can have it */
 	VALUE_NAME,  /* of a host or a filesystem in a fleet */
 	VALUE_UNIT,  /* the name of a unit that can be started and has an end */

@@ -254,8 +254,13 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 	case KEY_MOUNTS:
 		read_mounts(p, key, n, in, target);
 		break;
-	case KEY_PATHS:
 	case KEY_GLOBS:
+		if (key->keys && n->kind == NODE_MAP) {
+			read_section(p, key->keys, n, in, target);
+			break;
+		}
+		/* fall through */
+	case KEY_PATHS:
 	case KEY_OWNERS:
 		read_strings(p, key, n, in, (char ***)(target + key->offset));
 		if (key->place > 0)

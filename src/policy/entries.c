@@ -43,6 +43,7 @@ int entry_compare(const struct policy_entry *x, const struct policy_entry *y)
 int entries_add(struct policy_entries *l, const struct policy_entry *e)
 {
 	const char *name, *series = l->n > 0 ? l->v[l->n - 1].series : "";
+	const char *unit = "";
 	struct policy_entry *added;
 
 	if (l->n >= UINT32_MAX)
@@ -51,12 +52,15 @@ int entries_add(struct policy_entries *l, const struct policy_entry *e)
 	/* Those of one series are listed one after the other more often than not. */
 	if (strcmp(series, e->series) != 0)
 		series = text_keep(l, e->series);
-	added = name && series ? array_add(&l->v, &l->n, sizeof(*added)) : NULL;
+	if (e->unit_name && e->unit_name[0])
+		unit = text_keep(l, e->unit_name);
+	added = name && series && unit ? array_add(&l->v, &l->n, sizeof(*added)) : NULL;
 	if (!added)
 		return -ENOMEM;
 	*added = *e;
 	added->name = name;
 	added->series = series;
+	added->unit_name = unit;
 	return 0;
 }
 
@@ -82,6 +86,8 @@ static const struct {
 	[DISPOSITION_IMMUTABLE] = { "immutable", "is immutable or append-only: see lsattr(1)" },
 	[DISPOSITION_PINNED] = { "pinned", "pinned" },
 	[DISPOSITION_NO_TIME] = { "no-time", "has no time to go by" },
+	[DISPOSITION_AMBIGUOUS_TIME] = { "ambiguous-time",
+					 "its name can be read as several times" },
 	[DISPOSITION_NO_SERIES] = { "no-series", "group-by does not match it" },
 	[DISPOSITION_NOT_EMPTY] = { "not-empty", "is not empty" },
 	[DISPOSITION_OTHER_KEEPS] = { "other-keep", "keep of another policy" },
@@ -92,6 +98,7 @@ static const struct {
 	[DISPOSITION_MIN_AGE] = { "min-age", "min-age" },
 	[DISPOSITION_WITHIN_LIMITS] = { "within-limits", "within the limits" },
 	[DISPOSITION_NO_RULE] = { "no-rule", "the policy has no rule" },
+	[DISPOSITION_UNIT] = { "unit", "stays with others of its unit or chain" },
 	[DISPOSITION_NOT_KEPT] = { "not-kept", "no rule of keep keeps it" },
 	[DISPOSITION_MAX_AGE] = { "max-age", "max-age" },
 	[DISPOSITION_MAX_FILES] = { "max-files", "max-files" },

@@ -20,6 +20,7 @@ enum disposition {
 	DISPOSITION_IMMUTABLE, /* it, something in it, or the directory that it is in */
 	DISPOSITION_PINNED,    /* by a person (engine/guard/user-pin.h); likewise */
 	DISPOSITION_NO_TIME,
+	DISPOSITION_AMBIGUOUS_TIME, /* its name has several times */
 	DISPOSITION_NO_SERIES,
 	DISPOSITION_NOT_EMPTY, /* of POLICY_EMPTY_DIRECTORIES */
 	DISPOSITION_OTHER_KEEPS,
@@ -32,6 +33,7 @@ enum disposition {
 	DISPOSITION_MIN_AGE,
 	DISPOSITION_WITHIN_LIMITS,
 	DISPOSITION_NO_RULE,
+	DISPOSITION_UNIT, /* another entry of its unit stays */
 
 	/* Deleted. */
 	DISPOSITION_NOT_KEPT,
@@ -49,6 +51,12 @@ static inline bool disposition_deletes(enum disposition disposition)
 	return disposition >= DISPOSITION_NOT_KEPT;
 }
 
+/* Returns true if the entry has no time that rules could go by. */
+static inline bool disposition_is_timeless(enum disposition disposition)
+{
+	return disposition == DISPOSITION_NO_TIME || disposition == DISPOSITION_AMBIGUOUS_TIME;
+}
+
 /* Does it keep entries that the rules may want to go, and that nothing but a person can let go? */
 static inline bool disposition_refuses(enum disposition disposition)
 {
@@ -62,18 +70,25 @@ const char *disposition_words(enum disposition disposition);
 struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
 	const char *series; /* it belongs to; "" without group-by */
-	int64_t time_nsec;  /* since the epoch */
-	uint64_t ino;       /* its identity, with btime_nsec and the type in mode */
+	/* What unit-by matches of the name. Entries of one series with the same text, other than
+	 * "", are a unit. NULL is taken for "". */
+	const char *unit_name;
+	int64_t time_nsec; /* since the epoch */
+	uint64_t ino;      /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
 	uint64_t bytes;           /* that deleting it frees */
 	int64_t pinned_until_sec; /* DISPOSITION_PINNED: since the epoch; 0: without a date */
 	uint32_t inodes;          /* that deleting it frees, at most */
 	uint32_t uid;
-	/* The number of the unit: entries with the same number are deleted together or not at all,
-	 * and follow each other in the order. Filled by retention_decide. */
+	/* The number of the unit, or of the chain of units: entries with the same number are
+	 * deleted together or not at all, and follow each other in the order. Filled by
+	 * retention_decide. */
 	uint32_t unit;
 	uint16_t mode;
-	uint8_t kept_by; /* rules of keep that keep it, as bits; filled by retention_decide */
+	/* Rules of keep that keep it, as bits; and those of them that do so only because it is the
+	 * oldest of its series. Filled by retention_decide. */
+	uint8_t kept_by, kept_as_oldest;
+	bool starts_chain;
 	/* The rules want to delete the entry, and it stays: its disposition refuses, or max-delete
 	 * keeps it in this run. */
 	bool stays;

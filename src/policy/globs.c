@@ -3,41 +3,160 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
+#include "characters.h"
 
 /* A state is a bit for each name of a pattern that may come next, and one for its end. */
 #define NAMES_MOST 62
 
+/* A part of one name of a pattern. */
+struct atom {
+	enum { ATOM_CHARACTER, ATOM_ANY, ATOM_SET, ATOM_STAR } kind;
+	uint32_t c;
+	struct character_set *set;
+};
+
+struct glob_name {
+	bool any_depth; /* it is ** and has no atoms */
+	struct atom *atoms;
+	size_t n;
+};
+
 struct glob {
-	char *text; /* the names, each ended by NUL */
-	const char *names[NAMES_MOST + 1];
+	struct glob_name names[NAMES_MOST + 1];
 	unsigned n;
+	bool ignore_case;
 };
 
 struct globs {
 	struct glob *v;
 	size_t n;
-	int flags; /* of fnmatch */
+	bool exclude;
 };
 
-static bool is_any_depth(const char *name)
+/* ---- one name ---------------------------------------------------------------------------------
+ */
+
+static void name_done(struct glob_name *g)
 {
-	return strcmp(name, "**") == 0;
+	for (size_t i = 0; i < g->n; i++)
+		character_set_free(g->atoms[i].set);
+	free(g->atoms);
+	*g = (struct glob_name){ 0 };
 }
 
-/* What one name of a pattern must not be. */
+/* Reads the next part of a pattern at *at. Returns 0, -ENOMEM, or as character_set_read does. */
+static int atom_read(struct atom *ret, const char **at)
+{
+	*ret = (struct atom){ .kind = **at == '*'   ? ATOM_STAR
+				      : **at == '?' ? ATOM_ANY
+						    : ATOM_CHARACTER };
+	if (**at == '[') {
+		int r = character_set_read(&ret->set, at, SET_OF_GLOB);
+
+		ret->kind = ATOM_SET;
+		return r;
+	}
+	if (**at == '\\' && *++*at == '\0')
+		return -EINVAL;
+	ret->c = character_next(at);
+	return 0;
+}
+
+/* Takes one name of a pattern apart. Returns 0 or a negative errno as atom_read does; *ret is to be
+ * released in any case. */
+static int name_read(struct glob_name *ret, const char *name)
+{
+	ret->any_depth = strcmp(name, "**") == 0;
+	while (*name && !ret->any_depth) {
+		struct atom *a = array_add(&ret->atoms, &ret->n, sizeof(*a));
+		int r = a ? atom_read(a, &name) : -ENOMEM;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool atom_has(const struct atom *a, uint32_t c, bool ignore_case)
+{
+	switch (a->kind) {
+	case ATOM_CHARACTER:
+		return ignore_case ? characters_fold(a->c, c) : a->c == c;
+	case ATOM_SET:
+		return character_set_has(a->set, c, !ignore_case);
+	case ATOM_ANY:
+		return true;
+	case ATOM_STAR:
+		break;
+	}
+	return false;
+}
+
+/* Returns true if the name matches. Where it does not, only the last star takes one character more:
+ * stars before it need none, because it can take all that they could. So the time is at most
+ * proportional to the lengths of both. With `dots`, a name that begins with a dot is matched only
+ * by a pattern that does. */
+static bool name_matches(const struct glob_name *g, const char *name, bool ignore_case, bool dots)
+{
+	const char *again = NULL;
+	size_t i = 0, star = 0;
+
+	if (dots && name[0] == '.' &&
+	    (g->n == 0 || g->atoms[0].kind != ATOM_CHARACTER || g->atoms[0].c != '.'))
+		return false;
+	while (*name || i < g->n) {
+		const char *next = name;
+
+		if (i < g->n && g->atoms[i].kind == ATOM_STAR) {
+			star = ++i;
+			again = name;
+		} else if (*name && i < g->n &&
+			   atom_has(&g->atoms[i], character_next(&next), ignore_case)) {
+			name = next;
+			i++;
+		} else if (again && *again) {
+			(void)character_next(&again);
+			name = again;
+			i = star;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- patterns ---------------------------------------------------------------------------------
+ */
+
+/* Returns what one name of a pattern should be instead, or NULL if it is right. */
 static const char *name_check(const char *name)
 {
+	struct glob_name g = { 0 };
+	bool is_dots;
+	int r;
+
 	if (name[0] == '\0')
 		return "a pattern without an empty name in it: no slash at its ends, none twice";
-	if (!is_any_depth(name) && strstr(name, "**"))
+	if (strcmp(name, "**") != 0 && strstr(name, "**"))
 		return "two stars only as a whole name, as in **/*.log";
-	if (fnmatch(name, ".", FNM_PERIOD) == 0 || fnmatch(name, "..", FNM_PERIOD) == 0)
+	r = name_read(&g, name);
+	is_dots = !g.any_depth &&
+		  (name_matches(&g, ".", false, true) || name_matches(&g, "..", false, true));
+	name_done(&g);
+	if (r == -EOPNOTSUPP)
+		return "a pattern without classes such as [:alpha:]: the locale C.UTF-8, which "
+		       "says what is in them, is not installed";
+	if (r == -EINVAL)
+		return "a pattern in which each [ has its ], such as [a-z], and each backslash "
+		       "quotes a character; \\[ stands for the bracket itself";
+	if (is_dots)
 		return "a pattern that cannot mean . or .., such as .[!.]* for names that begin "
 		       "with a dot";
 	return NULL;
@@ -45,6 +164,8 @@ static const char *name_check(const char *name)
 
 const char *glob_check(const char *pattern)
 {
+	if (!characters_are_valid(pattern))
+		return "a pattern in UTF-8";
 	for (unsigned n = 1;; n++) {
 		char name[NAME_MAX + 1] = "";
 		size_t len = strcspn(pattern, "/");
@@ -75,23 +196,21 @@ unsigned glob_depth(const char *pattern)
 	return n;
 }
 
-static int glob_split(struct glob *g, const char *pattern)
+static int glob_read(struct glob *g, const char *pattern)
 {
-	char *rest, *name;
+	_cleanup_free_ char *text = strdup(pattern);
+	char *rest = text, *name;
+	int r = text ? 0 : -ENOMEM;
 
-	g->text = strdup(pattern);
-	if (!g->text)
-		return -ENOMEM;
-	rest = g->text;
-	while ((name = strsep(&rest, "/")) && g->n < NAMES_MOST)
-		g->names[g->n++] = name;
+	while (r >= 0 && (name = strsep(&rest, "/")) && g->n < NAMES_MOST)
+		r = name_read(&g->names[g->n++], name);
 	/* At the end it stands for what is beneath, not for the directory itself. */
-	if (is_any_depth(g->names[g->n - 1]))
-		g->names[g->n++] = "*";
-	return 0;
+	if (r >= 0 && g->names[g->n - 1].any_depth)
+		r = name_read(&g->names[g->n++], "*");
+	return r;
 }
 
-int globs_new(struct globs **ret, char *const *patterns, bool exclude)
+int globs_new(struct globs **ret, char *const *patterns, bool exclude, bool ignore_case)
 {
 	struct globs *g = calloc(1, sizeof(*g));
 	size_t n = 0;
@@ -101,12 +220,13 @@ int globs_new(struct globs **ret, char *const *patterns, bool exclude)
 		return -ENOMEM;
 	while (patterns && patterns[n])
 		n++;
-	g->flags = exclude ? 0 : FNM_PERIOD;
+	g->exclude = exclude;
 	g->v = calloc(n + 1, sizeof(*g->v));
 	if (!g->v)
 		r = -ENOMEM;
 	while (r >= 0 && g->n < n) {
-		r = glob_split(&g->v[g->n], patterns[g->n]);
+		g->v[g->n].ignore_case = ignore_case;
+		r = glob_read(&g->v[g->n], patterns[g->n]);
 		g->n++;
 	}
 	if (r < 0)
@@ -121,7 +241,8 @@ struct globs *globs_free(struct globs *g)
 	if (!g)
 		return NULL;
 	for (size_t i = 0; i < g->n; i++)
-		free(g->v[i].text);
+		for (unsigned k = 0; k < g->v[i].n; k++)
+			name_done(&g->v[i].names[k]);
 	free(g->v);
 	free(g);
 	return NULL;
@@ -136,7 +257,7 @@ size_t globs_words(const struct globs *g)
 static uint64_t with_nothing(const struct glob *g, uint64_t state)
 {
 	for (unsigned i = 0; i < g->n; i++)
-		if ((state >> i & 1) && is_any_depth(g->names[i]))
+		if ((state >> i & 1) && g->names[i].any_depth)
 			state |= 2ULL << i;
 	return state;
 }
@@ -149,16 +270,18 @@ void globs_begin(const struct globs *g, uint64_t *ret)
 	}
 }
 
-static uint64_t step(const struct glob *g, uint64_t at, const char *name, int flags)
+static uint64_t step(const struct glob *g, uint64_t at, const char *name, bool exclude)
 {
 	uint64_t next = 0;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		if (!(at >> i & 1))
 			continue;
-		if (!is_any_depth(g->names[i]))
-			next |= fnmatch(g->names[i], name, flags) == 0 ? 2ULL << i : 0;
-		else if (fnmatch("*", name, flags) == 0)
+		if (!g->names[i].any_depth)
+			next |= name_matches(&g->names[i], name, g->ignore_case, !exclude)
+					? 2ULL << i
+					: 0;
+		else if (exclude || name[0] != '.')
 			next |= 1ULL << i;
 	}
 	return with_nothing(g, next);
@@ -172,10 +295,32 @@ bool globs_step(const struct globs *g, const uint64_t *at, const char *name, uin
 	for (size_t i = 0; i < g->n; i++) {
 		uint64_t end = 1ULL << g->v[i].n;
 
-		ret[i] = step(&g->v[i], at[i], name, g->flags);
+		ret[i] = step(&g->v[i], at[i], name, g->exclude);
 		matches = matches || (ret[i] & end);
 		deeper = deeper || (ret[i] & (end - 1));
 	}
 	*ret_deeper = deeper;
+	return matches;
+}
+
+bool globs_match(const struct globs *g, const char *path)
+{
+	bool matches = false;
+
+	for (size_t i = 0; i < g->n && !matches; i++) {
+		uint64_t at = with_nothing(&g->v[i], 1);
+		char name[NAME_MAX + 1];
+
+		for (const char *s = path; at != 0; s++) {
+			size_t len = strcspn(s, "/");
+
+			(void)snprintf(name, sizeof(name), "%.*s", (int)len, s);
+			at = step(&g->v[i], at, name, g->exclude);
+			s += len;
+			if (*s == '\0')
+				break;
+		}
+		matches = at & 1ULL << g->v[i].n;
+	}
 	return matches;
 }

@@ -52,6 +52,8 @@ static bool any_meet(const struct policy *a, const struct policy *b)
 {
 	bool trees = a->kind == POLICY_TREES || b->kind == POLICY_TREES;
 
+	if (a->match_ignores_case || b->match_ignores_case)
+		return a->match && b->match;
 	for (char **x = a->match; x && *x; x++)
 		for (char **y = b->match; y && *y; y++)
 			if (may_meet(*x, *y, trees))
@@ -190,7 +192,7 @@ int overlap_hold(struct policy_entries *l, const char *base, const struct policy
 	if (!h.names)
 		return -ENOMEM;
 	for (size_t i = 0; i < other->n; i++)
-		if (other->v[i].kept_by)
+		if (other->v[i].kept_by || other->v[i].disposition == DISPOSITION_UNIT)
 			h.names[h.n++] = other->v[i].name;
 	qsort(h.names, h.n, sizeof(*h.names), by_path);
 	for (size_t i = 0; i < l->n && h.n > 0; i++) {

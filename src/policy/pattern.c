@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An expression becomes a program, whose steps are those of a nondeterministic automaton. A text is
- * gone through twice:
+/* An expression becomes a program, whose steps are those of a nondeterministic automaton over the
+ * characters of a text (characters.h). A text is read twice:
  *
- *   1. Backward: where the longest match ends that goes on at each step from each byte. So the
- *      leftmost match is known, and of these the longest.
- *   2. From its beginning, by steps that lead to its end, as the expression prefers: what is in the
- *      groups.
+ *   1. Backward: for each step at each character, where the longest match ends that begins with
+ * this step. That gives the leftmost match, and of these the longest.
+ *   2. From the beginning of the match, along the steps that lead to its end and that the
+ * expression prefers. That gives the content of the groups.
  *
  * Why not a library: what is in the groups decides what is deleted, and names may be chosen by any
  * user. PCRE2 and RE2 take the first branch where POSIX takes the longest. On one path of 4 KiB,
@@ -16,11 +16,8 @@
 #include "pattern.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <locale.h>
-#include <regex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,14 +25,17 @@
 
 #include "base/array.h"
 #include "base/macros.h"
+#include "characters.h"
 
 #define REPEAT_MOST 32767 /* RE_DUP_MAX */
 #define TEXT_MOST PATH_MAX
 
 enum op {
-	OP_BYTES, /* one byte of a set */
-	OP_FORK,  /* on at to[0], or at to[1] */
-	OP_BEGIN, /* of group n */
+	OP_CHARACTER, /* the character n */
+	OP_SET,       /* a character of a set */
+	OP_ANY,       /* any character */
+	OP_FORK,      /* on at to[0], or at to[1] */
+	OP_BEGIN,     /* of group n */
 	OP_END,
 	OP_WHERE, /* only where `where` n holds */
 	OP_MATCH
@@ -43,15 +43,11 @@ enum op {
 
 enum where { AT_BEGIN, AT_END, WORD_BEGIN, WORD_END, WORD_EDGE, NO_WORD_EDGE };
 
-struct set {
-	uint64_t bits[4];
-};
-
 struct step {
 	enum op op;
 	unsigned n;
-	int to[2]; /* from here */
-	struct set set;
+	int to[2];                       /* from here */
+	const struct character_set *set; /* of the pattern */
 	bool optional; /* OP_END: an empty match does not replace the one before */
 	bool repeated; /* OP_FORK: steps behind it lead back here */
 };
@@ -60,8 +56,14 @@ struct pattern {
 	struct step *v;
 	size_t n, cap;
 	unsigned groups;
+	struct character_set **sets;
+	size_t n_sets;
 	int16_t *ends; /* see ends_find */
 	size_t ends_cap;
+	/* The text that is being matched: its characters, and the byte at which each begins. */
+	uint32_t *text;
+	uint16_t *bytes;
+	size_t text_cap, bytes_cap;
 	unsigned long long work;
 };
 
@@ -76,7 +78,7 @@ static size_t target(const struct step *v, size_t i, size_t k)
 
 struct parser {
 	struct pattern *p;
-	const unsigned char *at;
+	const char *at;
 	unsigned depth;
 	bool empty; /* what was read last can match nothing */
 	const char *why;
@@ -122,25 +124,10 @@ static int put(struct parser *s, const struct step *step)
 	return r;
 }
 
-static int put_set(struct parser *s, const struct set *set)
+static int put_character(struct parser *s, enum op op, uint32_t c)
 {
 	s->empty = false;
-	return put(s, &(struct step){ .op = OP_BYTES, .set = *set });
-}
-
-static void set_add(struct set *set, unsigned char c)
-{
-	set->bits[c / 64] |= 1ULL << c % 64;
-}
-
-static bool set_has(const struct set *set, unsigned char c)
-{
-	return set->bits[c / 64] >> c % 64 & 1;
-}
-
-static bool is_word(unsigned char c)
-{
-	return c < 0x80 && (isalnum(c) || c == '_');
+	return put(s, &(struct step){ .op = op, .n = c });
 }
 
 static bool is_digit(unsigned char c)
@@ -148,62 +135,20 @@ static bool is_digit(unsigned char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Puts what an expression that matches one byte, from `from` on, means to the C library. */
-static int put_class(struct parser *s, const unsigned char *from)
+/* Puts the bracket expression that begins at *at, and moves *at behind it. */
+static int put_set(struct parser *s, const char **at)
 {
-	locale_t c = newlocale(LC_ALL_MASK, "C", NULL), before = c ? uselocale(c) : NULL;
-	_cleanup_free_ char *expression = NULL;
-	struct set set = { 0 };
-	regex_t re;
-	int r = c ? 0 : -ENOMEM;
+	struct character_set **set =
+		array_add(&s->p->sets, &s->p->n_sets, sizeof(struct character_set *));
+	int r = set ? character_set_read(set, at, SET_OF_REGEX) : -ENOMEM;
 
-	if (asprintf(&expression, "^%.*s$", (int)(s->at - from), (const char *)from) < 0) {
-		expression = NULL;
-		r = -ENOMEM;
-	}
-	if (r >= 0) {
-		int error = regcomp(&re, expression, REG_EXTENDED | REG_NOSUB);
-
-		r = error == 0 ? 0 : error == REG_ESPACE ? -ENOMEM : wrong(s);
-	}
-	if (r >= 0) {
-		for (unsigned i = 1; i <= UCHAR_MAX && r >= 0; i++) {
-			int is = regexec(&re, (char[]){ (char)i, '\0' }, 0, NULL, 0);
-
-			if (is == 0)
-				set_add(&set, (unsigned char)i);
-			r = is == 0 || is == REG_NOMATCH ? 0 : -ENOMEM;
-		}
-		regfree(&re);
-	}
-	if (c) {
-		(void)uselocale(before);
-		freelocale(c);
-	}
-	return r < 0 ? r : put_set(s, &set);
-}
-
-/* Behind the opening one. */
-static int parse_brackets(struct parser *s)
-{
-	const unsigned char *from = s->at - 1;
-
-	s->at += *s->at == '^';
-	s->at += *s->at == ']';
-	while (*s->at && *s->at != ']') {
-		const char end[] = { (char)s->at[1], ']', '\0' };
-
-		/* [:name:], [.c.] or [=c=] */
-		if (*s->at == '[' && s->at[1] && strchr(":.=", s->at[1])) {
-			const char *to = strstr((const char *)s->at + 2, end);
-
-			if (!to)
-				return wrong(s);
-			s->at = (const unsigned char *)to + 1;
-		}
-		s->at++;
-	}
-	return *s->at++ ? put_class(s, from) : wrong(s);
+	if (r == -EOPNOTSUPP)
+		s->why = "an expression without classes such as [:alpha:], \\w and \\s: the locale "
+			 "C.UTF-8, which says what is in them, is not installed";
+	if (r == -EINVAL)
+		return wrong(s);
+	s->empty = false;
+	return r < 0 ? r : put(s, &(struct step){ .op = OP_SET, .set = *set });
 }
 
 /* Returns 1: there are no repetitions of a place. */
@@ -215,26 +160,32 @@ static int put_where(struct parser *s, enum where where)
 	return r < 0 ? r : 1;
 }
 
-static int put_byte(struct parser *s, unsigned char c)
-{
-	struct set set = { 0 };
-
-	set_add(&set, c);
-	return put_set(s, &set);
-}
-
-/* What is said by a backslash. Returns 1 for a place. */
+/* Reads what follows a backslash. Returns 1 for a place, which cannot be repeated. */
 static int parse_escape(struct parser *s)
 {
 	static const char places[] = "`'<>bB";
-	unsigned char c = *s->at++;
+	static const struct {
+		char c;
+		const char *set;
+	} classes[] = { { 'w', "[[:alnum:]_]" },
+			{ 'W', "[^[:alnum:]_]" },
+			{ 's', "[[:space:]]" },
+			{ 'S', "[^[:space:]]" } };
+	char c = *s->at;
 	const char *place = c ? strchr(places, c) : NULL;
 
 	if (c == '\0' || (c >= '1' && c <= '9'))
 		return wrong(s);
-	if (place)
+	if (place) {
+		s->at++;
 		return put_where(s, (enum where)(place - places));
-	return strchr("wWsS", c) ? put_class(s, s->at - 2) : put_byte(s, c);
+	}
+	for (size_t i = 0; i < ELEMENTSOF(classes); i++)
+		if (classes[i].c == c) {
+			s->at++;
+			return put_set(s, &(const char *){ classes[i].set });
+		}
+	return put_character(s, OP_CHARACTER, character_next(&s->at));
 }
 
 static int parse_all(struct parser *s);
@@ -260,15 +211,17 @@ static int parse_group(struct parser *s)
 /* Returns 1 if it was one that cannot be repeated. */
 static int parse_atom(struct parser *s)
 {
-	unsigned char c = *s->at++;
+	const char *from = s->at;
+	uint32_t c = character_next(&s->at);
 
 	switch (c) {
 	case '(':
 		return parse_group(s);
 	case '[':
-		return parse_brackets(s);
+		s->at = from;
+		return put_set(s, &s->at);
 	case '.':
-		return put_class(s, s->at - 1);
+		return put_character(s, OP_ANY, 0);
 	case '\\':
 		return parse_escape(s);
 	case '^':
@@ -280,7 +233,7 @@ static int parse_atom(struct parser *s)
 	case '{':
 		return wrong(s);
 	default:
-		return put_byte(s, c);
+		return put_character(s, OP_CHARACTER, c);
 	}
 }
 
@@ -299,21 +252,21 @@ static int copy(struct parser *s, size_t from, size_t len)
 static int parse_number(struct parser *s)
 {
 	char *end;
-	long n = strtol((const char *)s->at, &end, 10);
+	long n = strtol(s->at, &end, 10);
 
-	s->at = (const unsigned char *)end;
+	s->at = end;
 	return (int)MIN(n, REPEAT_MOST + 1);
 }
 
 /* {2}, {2,}, {2,3} or {,3}, behind its brace. *ret_most is -1 where there is no end. */
 static int parse_braces(struct parser *s, int *ret_least, int *ret_most)
 {
-	if (*s->at != ',' && !is_digit(*s->at))
+	if (*s->at != ',' && !is_digit((unsigned char)*s->at))
 		return wrong(s);
 	*ret_least = *ret_most = *s->at == ',' ? 0 : parse_number(s);
 	if (*s->at == ',') {
 		s->at++;
-		*ret_most = is_digit(*s->at) ? parse_number(s) : -1;
+		*ret_most = is_digit((unsigned char)*s->at) ? parse_number(s) : -1;
 	}
 	if (*s->at != '}' || *ret_least > REPEAT_MOST || *ret_most > REPEAT_MOST ||
 	    (*ret_most >= 0 && *ret_most < *ret_least))
@@ -384,7 +337,7 @@ static int parse_repeated(struct parser *s)
 
 	/* Each repetition of a repetition is one more way through all steps, for each byte. */
 	for (unsigned n = 0; r == 0 && *s->at && strchr("*+?{", *s->at); n++) {
-		unsigned char c = *s->at++;
+		char c = *s->at++;
 		int least = c == '+', most = c == '?' ? 1 : -1;
 
 		if (n == PATTERN_DEPTH)
@@ -449,8 +402,8 @@ static int parse_all(struct parser *s)
 
 int pattern_new(struct pattern **ret, const char *expression, const char **ret_why)
 {
-	struct parser s = { .p = calloc(1, sizeof(*s.p)), .at = (const unsigned char *)expression };
-	int r = s.p ? parse_all(&s) : -ENOMEM;
+	struct parser s = { .p = calloc(1, sizeof(*s.p)), .at = expression };
+	int r = !s.p ? -ENOMEM : characters_are_valid(expression) ? parse_all(&s) : wrong(&s);
 
 	if (r >= 0)
 		r = put(&s, &(struct step){ .op = OP_MATCH });
@@ -472,8 +425,13 @@ struct pattern *pattern_free(struct pattern *p)
 {
 	if (!p)
 		return NULL;
+	for (size_t i = 0; i < p->n_sets; i++)
+		character_set_free(p->sets[i]);
+	free(p->sets);
 	free(p->v);
 	free(p->ends);
+	free(p->text);
+	free(p->bytes);
 	free(p);
 	return NULL;
 }
@@ -492,13 +450,14 @@ unsigned long long pattern_work(const struct pattern *p)
  */
 
 struct subject {
-	const unsigned char *s;
+	const uint32_t *s;
 	size_t len;
 };
 
 static bool holds(const struct subject *t, size_t at, enum where where)
 {
-	bool before = at > 0 && is_word(t->s[at - 1]), after = at < t->len && is_word(t->s[at]);
+	bool before = at > 0 && character_is_word(t->s[at - 1]),
+	     after = at < t->len && character_is_word(t->s[at]);
 
 	switch (where) {
 	case AT_BEGIN:
@@ -525,8 +484,14 @@ static int16_t end_of(const struct pattern *p, const struct subject *t, size_t a
 	const struct step *v = &p->v[i];
 
 	switch (v->op) {
-	case OP_BYTES:
-		return at < t->len && set_has(&v->set, t->s[at]) ? ends[p->n + i + 1] : -1;
+	case OP_CHARACTER:
+		return at < t->len && t->s[at] == v->n ? ends[p->n + i + 1] : -1;
+	case OP_SET:
+		return at < t->len && character_set_has(v->set, t->s[at], /* exact= */ true)
+			       ? ends[p->n + i + 1]
+			       : -1;
+	case OP_ANY:
+		return at < t->len ? ends[p->n + i + 1] : -1;
 	case OP_FORK:
 		return MAX(ends[target(p->v, i, 0)], ends[target(p->v, i, 1)]);
 	case OP_WHERE:
@@ -603,7 +568,7 @@ static bool follow(struct pattern *p, size_t begin, int16_t end, struct groups *
 			ret->v[v->n - 1] = (struct pattern_group){ (int)at, -1 };
 		if (v->op == OP_END)
 			group_ends(ret, &before, v, (int)at);
-		if (v->op == OP_BYTES) {
+		if (v->op == OP_CHARACTER || v->op == OP_SET || v->op == OP_ANY) {
 			steps = 0;
 			at++;
 		}
@@ -621,16 +586,36 @@ static bool follow(struct pattern *p, size_t begin, int16_t end, struct groups *
 	return true;
 }
 
+/* Takes the text apart into p->text and p->bytes. Returns 0, -ENOMEM or -E2BIG. */
+static int text_read(struct pattern *p, const char *text, struct subject *ret)
+{
+	size_t len = strlen(text), n = 0;
+	int r = len > TEXT_MOST ? -E2BIG : 0;
+
+	if (r >= 0)
+		r = array_reserve(&p->text, &p->text_cap, len + 1, sizeof(*p->text));
+	if (r >= 0)
+		r = array_reserve(&p->bytes, &p->bytes_cap, len + 1, sizeof(*p->bytes));
+	if (r < 0)
+		return r;
+	for (const char *s = text; *s; n++) {
+		p->bytes[n] = (uint16_t)(s - text);
+		p->text[n] = character_next(&s);
+	}
+	p->bytes[n] = (uint16_t)len;
+	*ret = (struct subject){ p->text, n };
+	return 0;
+}
+
 int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[PATTERN_GROUPS])
 {
-	struct subject t = { .s = (const unsigned char *)text, .len = strlen(text) };
+	struct subject t;
 	struct groups g;
 	size_t begin = 0;
-	int r;
+	int r = text_read(p, text, &t);
 
-	if (t.len > TEXT_MOST)
-		return -E2BIG;
-	r = array_reserve(&p->ends, &p->ends_cap, (t.len + 1) * p->n, sizeof(*p->ends));
+	if (r >= 0)
+		r = array_reserve(&p->ends, &p->ends_cap, (t.len + 1) * p->n, sizeof(*p->ends));
 	if (r < 0)
 		return r;
 	ends_find(p, &t);
@@ -640,6 +625,9 @@ int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[
 		return 0;
 	if (!follow(p, begin, p->ends[begin * p->n], &g))
 		return -E2BIG;
-	memcpy(ret, g.v, sizeof(g.v));
+	for (size_t i = 0; i < PATTERN_GROUPS; i++)
+		ret[i] = g.v[i].end < 0 ? (struct pattern_group){ -1, -1 }
+					: (struct pattern_group){ p->bytes[g.v[i].begin],
+								  p->bytes[g.v[i].end] };
 	return 1;
 }

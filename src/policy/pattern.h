@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Extended regular expressions, regex(7), as regcomp(3) of glibc takes them in the C locale,
- * without back-references: for names that any user may choose. The time for a name is at most
- * proportional to its length and to that of the expression, and so is the memory; nothing recurses
- * deeper than PATTERN_DEPTH. The C library's own promises neither: nested repetitions make it run
- * for ever, many parentheses overflow its stack.
+/* Extended regular expressions, regex(7), as regcomp(3) of glibc reads them in the locale C.UTF-8,
+ * without back-references, for names that any user may choose. Characters are those of
+ * characters.h, whatever the locale of the environment.
  *
- * A match is the leftmost one, and of these the longest; what is in the groups is as glibc has it.
+ * The time for a name is at most proportional to its length and to that of the expression, and so
+ * is the memory; no recursion is deeper than PATTERN_DEPTH. The C library promises neither: nested
+ * repetitions make it run for ever, many parentheses overflow its stack.
+ *
+ * A match is the leftmost one, and of these the longest; the groups match what they match in glibc.
  * Pure. */
 #pragma once
 
@@ -18,7 +20,7 @@
 
 struct pattern;
 
-/* begin is -1 for a group that has no part in the match. */
+/* Offsets in bytes. Both are -1 for a group that has no part in the match. */
 struct pattern_group {
 	int begin, end;
 };

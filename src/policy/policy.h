@@ -59,7 +59,7 @@ struct policy_space {
 struct policy_time {
 	enum policy_clock clock;
 	unsigned ages; /* of CLOCK_AGE: enum age */
-	char *format;  /* of CLOCK_NAME, for strptime */
+	char *format;  /* of CLOCK_NAME; see name-time.h */
 };
 
 struct policy {
@@ -67,11 +67,17 @@ struct policy {
 	 * that alone) are directories beneath it, none in another, on the same mount. */
 	char *path, **paths;
 	char **match, **exclude; /* NULL-terminated or NULL; see globs.h */
+	bool match_ignores_case, exclude_ignores_case;
 	/* Of what matches, only this is an entry at all: of these lengths, and of these users, by
 	 * name or number; 0 and NULL: of any. */
 	uint64_t size_least_bytes, size_below_bytes;
 	char **owners;
 	char *group_by; /* see selection.h; NULL: one series */
+	char *unit_by;  /* the same for units; NULL: each entry is one */
+	/* Patterns for the entries that begin a chain, NULL-terminated; NULL: there are no chains.
+	 */
+	char **chain_start;
+	char *timezone; /* of names and of the periods of keep; NULL: the system's */
 	struct policy_time time;
 	enum policy_kind kind;
 	enum policy_order order; /* in which limits delete */

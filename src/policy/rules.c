@@ -234,8 +234,8 @@ static void apply_limits(struct deciding *d)
 /* Has it an age that rules go by? */
 static bool has_age(const struct policy_entry *e)
 {
-	return e->disposition != DISPOSITION_NO_TIME && e->disposition != DISPOSITION_FUTURE &&
-	       e->disposition != DISPOSITION_NOT_EMPTY;
+	return !disposition_is_timeless((enum disposition)e->disposition) &&
+	       e->disposition != DISPOSITION_FUTURE && e->disposition != DISPOSITION_NOT_EMPTY;
 }
 
 static void sum_up(const struct deciding *d, struct policy_plan *plan)
@@ -279,7 +279,11 @@ int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_
 		free(d.limited);
 		return -ENOMEM;
 	}
-	retention_decide(p, l, now.now_nsec, plan.order);
+	if (retention_decide(p, l, now.now_nsec, plan.order) < 0) {
+		free(plan.order);
+		free(d.limited);
+		return -ENOMEM;
+	}
 	limited_find(&d);
 	bound_ages(&d);
 	apply_limits(&d);

@@ -4,15 +4,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/macros.h"
 #include "globs.h"
-#include "name-time.h"
 #include "pattern.h"
 
 struct selection {
 	const struct policy *p;
-	struct globs *match, *exclude;
-	struct pattern *series; /* NULL without group-by */
+	struct globs *match, *exclude, *chain_start;
+	struct pattern *series, *unit; /* NULL without group-by, without unit-by */
 };
 
 const char *series_check(const char *expression)
@@ -33,11 +34,17 @@ int selection_new(struct selection **ret, const struct policy *p)
 	if (!s)
 		return -ENOMEM;
 	s->p = p;
-	r = globs_new(&s->match, p->match, /* exclude= */ false);
+	r = globs_new(&s->match, p->match, /* exclude= */ false, p->match_ignores_case);
 	if (r >= 0)
-		r = globs_new(&s->exclude, p->exclude, /* exclude= */ true);
+		r = globs_new(&s->exclude, p->exclude, /* exclude= */ true,
+			      p->exclude_ignores_case);
+	if (r >= 0)
+		r = globs_new(&s->chain_start, p->chain_start, /* exclude= */ true,
+			      /* ignore_case= */ false);
 	if (r >= 0 && p->group_by)
 		r = pattern_new(&s->series, p->group_by, &(const char *){ NULL });
+	if (r >= 0 && p->unit_by)
+		r = pattern_new(&s->unit, p->unit_by, &(const char *){ NULL });
 	if (r < 0)
 		selection_free(s);
 	else
@@ -51,7 +58,9 @@ struct selection *selection_free(struct selection *s)
 		return NULL;
 	globs_free(s->match);
 	globs_free(s->exclude);
+	globs_free(s->chain_start);
 	pattern_free(s->series);
+	pattern_free(s->unit);
 	free(s);
 	return NULL;
 }
@@ -67,38 +76,65 @@ void selection_begin(const struct selection *s, uint64_t *ret)
 	globs_begin(s->exclude, ret + globs_words(s->match));
 }
 
-bool selection_step(const struct selection *s, const uint64_t *at, const char *name, uint64_t *ret,
-		    bool *ret_deeper)
+enum selected selection_step(const struct selection *s, const uint64_t *at, const char *name,
+			     uint64_t *ret, bool *ret_deeper)
 {
 	size_t n = globs_words(s->match);
 	bool beyond, matches = globs_step(s->match, at, name, ret, ret_deeper);
 
-	if ((matches || *ret_deeper) && globs_step(s->exclude, at + n, name, ret + n, &beyond))
-		matches = *ret_deeper = false;
-	return matches;
+	if (!matches && !*ret_deeper)
+		return SELECTED_NOT;
+	if (globs_step(s->exclude, at + n, name, ret + n, &beyond)) {
+		*ret_deeper = false;
+		return SELECTED_OUT;
+	}
+	return matches ? SELECTED_ENTRY : SELECTED_BELOW;
 }
 
-bool selection_time(const struct selection *s, const char *name, int64_t *ret_nsec)
+enum name_time selection_time(const struct selection *s, const char *name, int64_t now_nsec,
+			      int64_t *ret_nsec)
 {
-	return name_time_parse(s->p->time.format, name, ret_nsec);
+	return name_time_find(s->p->time.format, name, now_nsec, ret_nsec);
 }
 
-bool selection_series(struct selection *s, const char *name, char *buf, size_t len)
+/* Writes what the groups of an expression match. Returns 1, 0 if it does not match, or a negative
+ * errno. */
+static int groups_write(struct pattern *p, const char *name, char *buf, size_t len)
 {
 	struct pattern_group groups[PATTERN_GROUPS];
+	int r = pattern_match(p, name, groups);
 	size_t at = 0;
 
-	buf[0] = '\0';
-	if (!s->series)
-		return true;
-	if (pattern_match(s->series, name, groups) != 1)
-		return false;
-	for (size_t i = 0; i < pattern_groups(s->series) && at < len; i++) {
+	for (size_t i = 0; r == 1 && i < pattern_groups(p); i++) {
 		int n = groups[i].begin < 0 ? 0 : groups[i].end - groups[i].begin;
 		int k = snprintf(buf + at, len - at, "%s%.*s", i == 0 ? "" : SERIES_SEPARATOR, n,
 				 n > 0 ? name + groups[i].begin : "");
 
-		at += k < 0 ? 0 : (size_t)k;
+		at += k < 0 ? len : (size_t)k;
+		if (at >= len)
+			r = -ENAMETOOLONG;
 	}
-	return at < len;
+	if (r != 1)
+		buf[0] = '\0';
+	return r;
+}
+
+int selection_series(struct selection *s, const char *name, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	return s->series ? groups_write(s->series, name, buf, len) : 1;
+}
+
+int selection_unit(struct selection *s, const char *name, char *buf, size_t len)
+{
+	int r = s->unit ? groups_write(s->unit, name, buf, len) : 0;
+
+	if (r != 1)
+		buf[0] = '\0';
+	return MIN(r, 0);
+}
+
+bool selection_starts_chain(const struct selection *s, const char *name)
+{
+	return globs_match(s->chain_start, name);
 }

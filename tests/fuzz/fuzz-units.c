@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = text[size + 1] = '\0';
 	is_something = size_check(text);
 	is_something = timespan_check(text) || is_something;
-	if (name_time_check(text) && name_time_parse(text, text + strlen(text) + 1, &nsec)) {
+	if (name_time_check(text) &&
+	    name_time_find(text, text + strlen(text) + 1, INT64_MAX, &nsec) == NAME_TIME_FOUND) {
 		must(nsec >= 0);
 		is_something = true;
 	}

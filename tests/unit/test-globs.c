@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fnmatch.h>
 #include <limits.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,7 +21,7 @@ static void walk(const char *pattern, const char *path, bool exclude, char ret[3
 	bool matches = false, deeper = true;
 
 	ck_assert_msg(glob_check(pattern) == NULL, "%s", pattern);
-	ck_assert_int_eq(globs_new(&g, patterns, exclude), 0);
+	ck_assert_int_eq(globs_new(&g, patterns, exclude, false), 0);
 	ck_assert_uint_eq(globs_words(g), 1);
 	globs_begin(g, &at);
 	while ((name = strsep(&rest, "/"))) {
@@ -65,6 +67,29 @@ static const struct row {
 	{ "a\\*", "a*", "m ", "m " },
 	{ "a\\*", "ab", "  ", "  " },
 	{ "[a-c]?", "bz", "m ", "m " },
+	/* Characters, not bytes, of UTF-8; a byte that is no UTF-8 is a character of its own. */
+	{ "caf?.log", "café.log", "m ", "m " },
+	{ "caf??.log", "café.log", "  ", "  " },
+	{ "[äöü]*", "ä1.log", "m ", "m " },
+	{ "[é]*", "Ã", "  ", "  " },
+	{ "[é]*", "\xc3", "  ", "  " },
+	{ "[!é]", "\xc3", "m ", "m " },
+	{ "[а-я]", "ж", "m ", "m " },
+	{ "[а-я]", "z", "  ", "  " },
+	{ "[[:alpha:]]", "é", "m ", "m " },
+	{ "[[:digit:]]", "é", "  ", "  " },
+	{ "?", "🎥", "m ", "m " },
+	{ "*🎥*", "cam🎥1", "m ", "m " },
+	{ "bad?.log", "bad\xff.log", "m ", "m " },
+	{ "bad?é.log", "bad\xffé.log", "m ", "m " },
+	{ "?", "\xe2\x82", "  ", "  " },
+	{ "??", "\xe2\x82", "m ", "m " },
+	{ "??", "\xc0\xaf", "m ", "m " },
+	{ "[]-a]", "]", "m ", "m " },
+	{ "[\\]a]", "]", "m ", "m " },
+	{ "[a-]", "-", "m ", "m " },
+	{ "*a*b*c", "xxaxxbxxbxc", "m ", "m " },
+	{ "*a*b*c", "xxaxxbxxbxd", "  ", "  " },
 };
 
 START_TEST(paths_match)
@@ -83,6 +108,85 @@ START_TEST(paths_match)
 }
 END_TEST
 
+START_TEST(patterns_may_ignore_the_case)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool matches;
+	} cases[] = {
+		{ "*.jpg", "A.JPG", true },
+		{ "*.JPG", "a.jpg", true },
+		{ "é*", "École", true },
+		{ "[a-z]", "Q", true },
+		{ "[!a-z]", "Q", false },
+		{ "[ä]", "Ä", true },
+		{ "ж", "Ж", true },
+		{ "[[:upper:]]", "q", true },
+		{ "straße", "STRASSE", false },
+		{ "a", "b", false },
+		{ "\xc7\x84", "\xc7\x85", true }, /* one letter has three forms */
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		char *patterns[] = { (char *)cases[i].pattern, NULL };
+		struct globs *g = NULL;
+
+		ck_assert_int_eq(globs_new(&g, patterns, false, /* ignore_case= */ true), 0);
+		ck_assert_msg(globs_match(g, cases[i].name) == cases[i].matches, "%s, %s",
+			      cases[i].pattern, cases[i].name);
+		globs_free(g);
+	}
+}
+END_TEST
+
+/* Draws a text of some of the parts, and the same with a letter of ASCII for each other one. */
+static void texts_draw(char *text, char *ascii, unsigned *seed, const char *const *parts,
+		       unsigned n)
+{
+	text[0] = ascii[0] = '\0';
+	for (unsigned k = 1 + (unsigned)rand_r(seed) % 6; k > 0; k--) {
+		unsigned i = (unsigned)rand_r(seed) % n;
+
+		strcat(text, parts[2 * i]);
+		strcat(ascii, parts[2 * i + 1]);
+	}
+}
+
+/* As characters beyond ASCII are characters like others, a pattern matches a name if it does when
+ * each of them is replaced by a letter; whatever the locale. */
+START_TEST(characters_are_letters_like_others)
+{
+	static const char *const names[] = { "a", "a", "b",    "b", "é", "E", "Ã",    "A",
+					     ".", ".", "\xff", "F", "🎥", "K", "\xc3", "C" };
+	static const char *const parts[] = { "a",    "a",    "é",    "E",    "*",     "*",
+					     "?",    "?",    "[!b]", "[!b]", "[!é]",  "[!E]",
+					     "[é🎥]", "[EK]", ".",    ".",    "[a-b]", "[a-b]",
+					     "\\?",  "\\?",  "🎥",    "K" };
+	static const char *const locales[] = { "C", "C.UTF-8" };
+	unsigned seed = 5, n = 0;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		char pattern[64], plain[64], name[64], letters[64], *patterns[] = { pattern, NULL };
+		struct globs *g = NULL;
+		int theirs;
+
+		ck_assert_ptr_nonnull(setlocale(LC_ALL, locales[i % 2]));
+		texts_draw(pattern, plain, &seed, parts, ELEMENTSOF(parts) / 2);
+		texts_draw(name, letters, &seed, names, ELEMENTSOF(names) / 2);
+		if (glob_check(pattern))
+			continue;
+		ck_assert_int_eq(globs_new(&g, patterns, false, false), 0);
+		theirs = fnmatch(plain, letters, FNM_PERIOD);
+		ck_assert_msg(globs_match(g, name) == (theirs == 0), "%s, %s: fnmatch %d", pattern,
+			      name, theirs);
+		n += theirs == 0;
+		globs_free(g);
+	}
+	ck_assert_uint_gt(n, 500);
+	(void)setlocale(LC_ALL, "C");
+}
+END_TEST
+
 START_TEST(any_of_several_patterns)
 {
 	char *patterns[] = { (char *)"*.gz", (char *)"d/*", NULL };
@@ -90,14 +194,14 @@ START_TEST(any_of_several_patterns)
 	uint64_t at[2], next[2];
 	bool deeper;
 
-	ck_assert_int_eq(globs_new(&g, patterns, false), 0);
+	ck_assert_int_eq(globs_new(&g, patterns, false, false), 0);
 	ck_assert_uint_eq(globs_words(g), 2);
 	globs_begin(g, at);
 	ck_assert(globs_step(g, at, "a.gz", next, &deeper) && !deeper);
 	ck_assert(!globs_step(g, at, "d", next, &deeper) && deeper);
 	ck_assert(globs_step(g, next, "x", at, &deeper) && !deeper);
 	g = globs_free(g);
-	ck_assert_int_eq(globs_new(&g, NULL, true), 0);
+	ck_assert_int_eq(globs_new(&g, NULL, true, false), 0);
 	ck_assert(!globs_step(g, at, "a", next, &deeper) && !deeper);
 	globs_free(g);
 }
@@ -105,9 +209,11 @@ END_TEST
 
 START_TEST(test_25_bad_patterns)
 {
-	static const char *const bad[] = { "",     "/",     "/a",    "a/",  "a//b",  ".",    "..",
-					   "a/..", "./a",   ".*",    ".?",  "a/.*",  ".[.]", "a**",
-					   "**a",  "a/***", "**/..", "\\.", "\\.\\." };
+	static const char *const bad[] = { "",      "/",     "/a",    "a/",        "a//b",
+					   ".",     "..",    "a/..",  "./a",       ".*",
+					   ".?",    "a/.*",  ".[.]",  "a**",       "**a",
+					   "a/***", "**/..", "\\.",   "\\.\\.",    "a[b",
+					   "a\\",   "[z-a]", "[a/b]", "[[:foo:]]", "\xff" };
 	char deep[200];
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -131,7 +237,7 @@ START_TEST(depth_is_that_of_names)
 }
 END_TEST
 
-/* Stars in names are fnmatch(3)'s, stars for directories ours: neither tries all ways. */
+/* Neither stars in names nor stars for directories try all ways. */
 START_TEST(test_attack_11_patterns_take_bounded_time)
 {
 	static const char *const parts[] = { "*a", "*?",           "*[ab]", "*[!b]",
@@ -170,7 +276,11 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { paths_match, any_of_several_patterns, test_25_bad_patterns,
+	const TTest *tests[] = { paths_match,
+				 patterns_may_ignore_the_case,
+				 characters_are_letters_like_others,
+				 any_of_several_patterns,
+				 test_25_bad_patterns,
 				 depth_is_that_of_names,
 				 test_attack_11_patterns_take_bounded_time };
 

@@ -791,6 +791,14 @@ static bool is_older(const struct policy_entry *e, const struct policy_entry *th
 					       : strcmp(e->name, than->name) < 0;
 }
 
+static bool any_kept_as_oldest(const struct policy_entries *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].kept_as_oldest)
+			return true;
+	return false;
+}
+
 /* One more entry, anywhere, changes nothing for those that are newer. With order: largest it does,
  * as sizes say whose turn it is then; and where min-count holds an old one of one series, limits
  * get newer ones of others instead. */
@@ -820,6 +828,12 @@ START_TEST(an_older_entry_changes_nothing_for_newer_ones)
 		one = more.v[n];
 		plan = decide(&p, &l, 2000, 5000);
 		policy_plan_done(&plan);
+		/* An entry that is kept because it is the oldest may be so no more. */
+		if (any_kept_as_oldest(&l)) {
+			entries_done(&l);
+			entries_done(&more);
+			continue;
+		}
 		/* It takes its space. */
 		plan = decide(&p, &more, 2000 - one.bytes, 5000);
 		policy_plan_done(&plan);

@@ -19,13 +19,17 @@
  *                           fate is "keep", "delete", or "excess" (to be deleted, but not by this
  *                           run: max-delete); rule is what decided; keep the rules of keep that
  *                           keep it; refused: it is to be deleted, and cannot; time_usec is null
- *                           if it has none, pinned_until_usec if no pin with a date keeps it
+ *                           if it has none, pinned_until_usec if no pin with a date keeps it; unit
+ *                           is a number that the entries of a unit or chain have in common; oldest
+ *                           has those rules of keep that keep it only as the oldest
  *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
  *   refused, excess         likewise; both are in kept
  *   over_max_delete         more would go than one run may delete
  *   filesystem              {size_bytes, free_bytes, inodes, free_inodes}; inodes 0: no limit
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
- *   left_out                {owner, size}: how many match, and are no entries for that reason
+ *   left_out                {owner, size, unmatched, excluded}: how many names are no entries, and
+ *                           for what reason
+ *   timezone                of names and of the periods of keep, such as "Europe/Berlin"
  *   missing_times           ["atime", ...]: of age-by, what is not known there; then all is kept
  *   open_complete           all processes' open files could be seen
  */
@@ -45,6 +49,7 @@
 #include "policy-state.h"
 #include "policy/overlap.h"
 #include "base/mounts.h"
+#include "base/zone.h"
 #include "base/similar.h"
 #include "policy/retention.h"
 #include "ctl/common/verbs.h"
@@ -75,19 +80,36 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* Fills l->scan, which was SCAN_NONE. */
+/* Fills l->scan, which was SCAN_NONE. No other thread runs while the zone changes. */
 static int scan(struct policy_session *s, struct policy_preview *l)
 {
 	const struct policy *p = &l->policy->rules;
 	_cleanup_close_ int base = scan_base(p->path);
 	struct scan_by by = { .holders = &s->holders, .protect = s->protect };
 	struct pacing pacing = { 0 };
-	int r;
+	int r = zone_enter(p->timezone);
 
+	l->where = p->path;
+	if (r < 0) {
+		l->problem = "cannot be planned for: the time zone is unknown; see timedatectl";
+		return r == -ENOENT ? -EBADMSG : r;
+	}
 	if (base >= 0 && !is_urgent(s->config, base))
 		by.pace = pacing_start_scan(&pacing, &s->o, base);
 	r = scan_policy(&l->scan, p, base, &by, &l->where, &l->problem);
 	pacing_stop(&pacing);
+	zone_leave();
+	return r;
+}
+
+/* Fills the plan of a scan. */
+static int decide(struct policy_preview *l, struct policy_moment moment)
+{
+	int r = zone_enter(l->policy->rules.timezone);
+
+	if (r >= 0)
+		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
+	zone_leave();
 	return r;
 }
 
@@ -110,7 +132,7 @@ static int hold_one(struct policy_session *s, struct policy_preview *l,
 		policy_preview_done(&o);
 		return r;
 	}
-	r = rules_decide(&o.plan, &other->rules, &o.scan.entries, moment);
+	r = decide(&o, moment);
 	if (r >= 0)
 		r = overlap_hold(&l->scan.entries, l->policy->rules.path, &o.scan.entries,
 				 other->rules.path);
@@ -152,7 +174,7 @@ int policy_preview(struct policy_session *s, struct policy_preview *l)
 					 .unbounded = s->o.force };
 	r = hold_others(s, l, moment);
 	if (r >= 0)
-		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
+		r = decide(l, moment);
 	if (r < 0 && !l->problem)
 		l->problem = "cannot be planned for: out of memory";
 	return r;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zone.h"
 #include "policies.h"
 #include "policy-state.h"
 #include "policy/retention.h"
@@ -15,21 +16,26 @@ static json_t *text(const char *s)
 
 static json_t *entry_json(const struct policy_entry *e)
 {
-	json_t *keep = json_array();
+	json_t *keep = json_array(), *oldest = json_array();
 
-	for (int rule = 0; rule < KEEP_RULES; rule++)
+	for (int rule = 0; rule < KEEP_RULES; rule++) {
+		const char *name = keep_rule_name((enum keep_rule)rule);
+
 		if (e->kept_by >> rule & 1)
-			(void)json_array_append_new(
-				keep, json_string(keep_rule_name((enum keep_rule)rule)));
+			(void)json_array_append_new(keep, json_string(name));
+		if (e->kept_as_oldest >> rule & 1)
+			(void)json_array_append_new(oldest, json_string(name));
+	}
 	return json_pack(
-		"{so so so sI sI sI ss ss so sb so}", "name", text(e->name), "series",
+		"{so so so sI sI sI ss ss so so sI sb so}", "name", text(e->name), "series",
 		text(e->series), "time_usec",
-		e->disposition == DISPOSITION_NO_TIME ? json_null()
-						      : json_integer(e->time_nsec / 1000),
+		disposition_is_timeless((enum disposition)e->disposition)
+			? json_null()
+			: json_integer(e->time_nsec / 1000),
 		"bytes", (json_int_t)e->bytes, "inodes", (json_int_t)e->inodes, "uid",
 		(json_int_t)e->uid, "fate", entry_fate(e), "rule", disposition_name(e->disposition),
-		"keep", keep, "refused", (int)(e->stays && disposition_refuses(e->disposition)),
-		"pinned_until_usec",
+		"keep", keep, "oldest", oldest, "unit", (json_int_t)e->unit, "refused",
+		(int)(e->stays && disposition_refuses(e->disposition)), "pinned_until_usec",
 		e->pinned_until_sec ? json_integer(e->pinned_until_sec * 1000000) : json_null());
 }
 
@@ -54,20 +60,23 @@ static json_t *totals_json(const struct policy_preview *l)
 	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
 	const struct policy_sum *refused = &l->plan.refused, *excess = &l->plan.excess;
 	const struct scan *s = &l->scan;
+	char zone[ZONE_NAME_SIZE];
 
-	return json_pack("{so so so so so sb s{sI sI sI sI} s{sI sI sI sI} s{sI sI} so sb}",
-			 "matched", sum(matched->n, matched->bytes), "kept",
-			 sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
-			 sum(deleted->n, deleted->bytes), "refused",
-			 sum(refused->n, refused->bytes), "excess", sum(excess->n, excess->bytes),
-			 "over_max_delete", (int)(excess->n > 0), "filesystem", "size_bytes",
-			 (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
-			 "inodes", (json_int_t)s->inodes, "free_inodes", (json_int_t)s->free_inodes,
-			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
-			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
-			 (json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner,
-			 "size", (json_int_t)s->other_size, "missing_times",
-			 missing_json(s->missing_ages), "open_complete", (int)l->open_known);
+	return json_pack(
+		"{so so so so so sb s{sI sI sI sI} s{sI sI sI sI} s{sI sI sI sI} ss so sb}",
+		"matched", sum(matched->n, matched->bytes), "kept",
+		sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
+		sum(deleted->n, deleted->bytes), "refused", sum(refused->n, refused->bytes),
+		"excess", sum(excess->n, excess->bytes), "over_max_delete", (int)(excess->n > 0),
+		"filesystem", "size_bytes", (json_int_t)s->size_bytes, "free_bytes",
+		(json_int_t)s->free_bytes, "inodes", (json_int_t)s->inodes, "free_inodes",
+		(json_int_t)s->free_inodes, "not_looked_into", "unread", (json_int_t)s->unread,
+		"locked", (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
+		(json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner, "size",
+		(json_int_t)s->other_size, "unmatched", (json_int_t)s->unmatched, "excluded",
+		(json_int_t)s->excluded, "timezone",
+		zone_name(l->policy->rules.timezone, zone, sizeof(zone)), "missing_times",
+		missing_json(s->missing_ages), "open_complete", (int)l->open_known);
 }
 
 /* Each level of a document is two columns further in. */

@@ -10,18 +10,20 @@
 #include "policy-state.h"
 #include "policy/retention.h"
 #include "ctl/output/screen.h"
+#include "base/zone.h"
 #include "base/units.h"
 
-/* "daily, weekly": the rules of keep that are bits of kept_by. Returns buf. */
-static char *kept_by_format(char *buf, size_t len, unsigned kept_by)
+/* Formats the rules of keep that keep an entry: "daily, weekly (oldest)". Returns buf. */
+static char *kept_by_format(char *buf, size_t len, const struct policy_entry *e)
 {
 	size_t at = 0;
 
 	buf[0] = '\0';
 	for (int rule = 0; rule < KEEP_RULES && at < len; rule++)
-		if (kept_by >> rule & 1) {
-			int n = snprintf(buf + at, len - at, "%s%s", at > 0 ? ", " : "",
-					 keep_rule_name((enum keep_rule)rule));
+		if (e->kept_by >> rule & 1) {
+			int n = snprintf(buf + at, len - at, "%s%s%s", at > 0 ? ", " : "",
+					 keep_rule_name((enum keep_rule)rule),
+					 e->kept_as_oldest >> rule & 1 ? " (oldest)" : "");
 
 			at += n < 0 ? 0 : (size_t)n;
 		}
@@ -31,7 +33,7 @@ static char *kept_by_format(char *buf, size_t len, unsigned kept_by)
 static char *age_format(char *buf, size_t len, const struct policy_preview *l,
 			const struct policy_entry *e)
 {
-	if (e->disposition == DISPOSITION_NO_TIME || e->time_nsec > l->now_nsec)
+	if (disposition_is_timeless((enum disposition)e->disposition) || e->time_nsec > l->now_nsec)
 		(void)snprintf(buf, len, "-");
 	else
 		(void)timespan_format(buf, len,
@@ -52,13 +54,13 @@ const char *entry_fate(const struct policy_entry *e)
 static void entry_print(const struct policy_preview *l, const struct policy_entry *e)
 {
 	_cleanup_free_ char *name = screen_name(e->name), *text = NULL;
-	char age[32], size[16], rules[80], reason[128];
+	char age[32], size[16], rules[128], reason[160];
 	time_t until = (time_t)e->pinned_until_sec;
 	struct tm tm;
 
 	if (e->disposition == DISPOSITION_KEPT)
 		(void)snprintf(reason, sizeof(reason), "keep: %s",
-			       kept_by_format(rules, sizeof(rules), e->kept_by));
+			       kept_by_format(rules, sizeof(rules), e));
 	else if (e->disposition == DISPOSITION_PINNED && gmtime_r(&until, &tm))
 		(void)strftime(reason, sizeof(reason),
 			       until ? "pinned until %Y-%m-%d %H:%M:%S UTC" : "pinned", &tm);
@@ -92,8 +94,14 @@ static void left_print(uint64_t n, const char *why)
 /* What only seems to be missing in the list. */
 static void left_out_print(const struct scan *s)
 {
-	char owner[COUNTED_SIZE], size[COUNTED_SIZE];
+	char owner[COUNTED_SIZE], size[COUNTED_SIZE], names[COUNTED_SIZE];
 
+	if (s->unmatched > 0)
+		(void)printf("No pattern matches: %s\n",
+			     counted_format(names, sizeof(names), s->unmatched, "name", "names"));
+	if (s->excluded > 0)
+		(void)printf("Excluded: %s\n",
+			     counted_format(names, sizeof(names), s->excluded, "name", "names"));
 	if (s->other_owner > 0 || s->other_size > 0)
 		(void)printf(
 			"Left out: %s by owner, %s by size\n",
@@ -190,8 +198,12 @@ void policy_preview_print(const struct policy_preview *l)
 	_cleanup_free_ char *paths = policy_paths_text(&l->policy->rules);
 	_cleanup_free_ char *path = screen_name(l->policy->rules.path);
 	const struct policy_entries *e = &l->scan.entries;
+	char zone[ZONE_NAME_SIZE];
 
 	(void)printf("%s: %s\n", l->policy->name, paths ? paths : "?");
+	if (policy_has_keep(&l->policy->rules) || l->policy->rules.time.clock == CLOCK_NAME)
+		(void)printf("Time zone: %s\n",
+			     zone_name(l->policy->rules.timezone, zone, sizeof(zone)));
 	if (e->n == 0)
 		(void)puts("Nothing matches");
 	else

@@ -73,6 +73,7 @@ struct policy_walk {
 	uint64_t *states;
 	char path[PATH_MAX]; /* beneath the policy's `path`, of what is looked at */
 	size_t own;          /* from here on beneath its own directory, as patterns are */
+	char series[2 * PATH_MAX], unit[2 * PATH_MAX]; /* of the entry at `path` */
 };
 
 static const char *open_reason(int error)
@@ -140,8 +141,8 @@ static int dir_open(DIR **ret, int dirfd, const char *name)
 	return 0;
 }
 
-/* The next name in a directory; NULL at its end, or with errno if it cannot be read. */
-static const char *dir_next(struct policy_walk *k, DIR *dir)
+/* Returns the next entry of a directory; NULL at its end, or with errno if it cannot be read. */
+static const struct dirent *dir_next(struct policy_walk *k, DIR *dir)
 {
 	struct dirent *d;
 
@@ -150,7 +151,7 @@ static const char *dir_next(struct policy_walk *k, DIR *dir)
 		errno = 0;
 		d = readdir(dir);
 	} while (d && (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0));
-	return d ? d->d_name : NULL;
+	return d;
 }
 
 /* Nanoseconds since the epoch; what is outside of some centuries becomes their end. */
@@ -255,6 +256,7 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 {
 	DIR *dir = NULL;
 	int r = depth < SCAN_DEPTH ? dir_open(&dir, at, name) : -ELOOP;
+	const struct dirent *d;
 	struct user_pin pin;
 	struct statx sx;
 
@@ -266,7 +268,8 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 		return;
 	pin = user_pin_read(dirfd(dir), "");
 	hold_pinned(t, &pin);
-	while ((name = dir_next(k, dir))) {
+	while ((d = dir_next(k, dir))) {
+		name = d->d_name;
 		if (k->p->kind == POLICY_EMPTY_DIRECTORIES) {
 			/* Whatever else keeps it is of no interest. */
 			t->disposition = DISPOSITION_NOT_EMPTY;
@@ -303,25 +306,38 @@ static bool is_protected(const struct policy_walk *k, const struct policy_frame 
 		protect_check(k->by->protect, dirfd(f->dir), name, &id, /* staged= */ false));
 }
 
-/* The time to go by. Returns false if it has none. */
-static bool time_of(const struct policy_walk *k, const struct statx *sx, const struct tree *t,
-		    int64_t *ret)
+/* Sets *ret to the time to go by. Returns DISPOSITION_UNDECIDED, or why there is none. */
+static enum disposition time_of(const struct policy_walk *k, const struct statx *sx,
+				const struct tree *t, int64_t *ret)
 {
+	bool known = false;
+
 	switch (k->p->time.clock) {
 	case CLOCK_AGE:
 		*ret = t->newest_nsec;
-		return !t->is_timeless && !k->s->missing_ages && t->newest_nsec > INT64_MIN;
+		known = !t->is_timeless && !k->s->missing_ages && t->newest_nsec > INT64_MIN;
+		break;
 	case CLOCK_BIRTH:
 		*ret = time_nsec(&sx->stx_btime);
-		return sx->stx_mask & STATX_BTIME;
+		known = sx->stx_mask & STATX_BTIME;
+		break;
 	case CLOCK_NAME:
+		switch (selection_time(k->selection, k->path + k->own, k->s->began_nsec, ret)) {
+		case NAME_TIME_FOUND:
+			known = true;
+			break;
+		case NAME_TIME_AMBIGUOUS:
+			return DISPOSITION_AMBIGUOUS_TIME;
+		case NAME_TIME_NONE:
+			break;
+		}
 		break;
 	}
-	return selection_time(k->selection, k->path + k->own, ret);
+	return known ? DISPOSITION_UNDECIDED : DISPOSITION_NO_TIME;
 }
 
-/* The series of what is at k->path, which the directory is part of where there are several. */
-static bool series_find(const struct policy_walk *k, char *buf, size_t len)
+/* Writes the series of the entry at k->path. The directory is part of it if there are several. */
+static int series_find(const struct policy_walk *k, char *buf, size_t len)
 {
 	size_t n = k->own > 0 ? k->own - 1 : 0;
 	int at = snprintf(buf, len, "%.*s%s", (int)n, k->path,
@@ -329,6 +345,25 @@ static bool series_find(const struct policy_walk *k, char *buf, size_t len)
 
 	assert(at >= 0 && (size_t)at < len);
 	return selection_series(k->selection, k->path + k->own, buf + at, len - (size_t)at);
+}
+
+/* Finds the series and the unit of the entry at k->path. What cannot be known keeps the entry. */
+static void place_find(struct policy_walk *k, struct policy_entry *e, struct tree *t)
+{
+	const char *name = k->path + k->own;
+	int r = series_find(k, k->series, sizeof(k->series));
+
+	if (r <= 0) {
+		k->series[0] = '\0';
+		hold(t, DISPOSITION_NO_SERIES);
+	}
+	if (selection_unit(k->selection, name, k->unit, sizeof(k->unit)) < 0)
+		hold(t, DISPOSITION_UNREAD);
+	if (t->disposition == DISPOSITION_NO_SERIES)
+		k->unit[0] = '\0';
+	e->series = k->series;
+	e->unit_name = k->unit;
+	e->starts_chain = selection_starts_chain(k->selection, name);
 }
 
 /* Has it a length that the policy is about? In doubt it has, and stays. */
@@ -350,7 +385,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 				  .mode = (uint16_t)id.mode,
 				  .uid = sx->stx_uid };
 	struct tree t = { .newest_nsec = INT64_MIN };
-	char series[2 * PATH_MAX];
+	enum disposition time;
 
 	if (k->p->owners && !owners_have(&k->owners, sx->stx_uid)) {
 		k->s->other_owner++;
@@ -368,18 +403,15 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 		k->s->other_size++;
 		return 0;
 	}
-	if (!time_of(k, sx, &t, &e.time_nsec)) {
+	time = time_of(k, sx, &t, &e.time_nsec);
+	if (time != DISPOSITION_UNDECIDED) {
 		e.time_nsec = 0;
 		/* No rule that goes by it has anything to say of what cannot be deleted. */
 		if (disposition_refuses(t.disposition))
 			t.disposition = DISPOSITION_UNDECIDED;
-		hold(&t, DISPOSITION_NO_TIME);
+		hold(&t, time);
 	}
-	if (!series_find(k, series, sizeof(series))) {
-		series[0] = '\0';
-		hold(&t, DISPOSITION_NO_SERIES);
-	}
-	e.series = series;
+	place_find(k, &e, &t);
 	e.bytes = t.bytes;
 	if (k->s->inodes_by_space)
 		t.inodes += t.bytes / INODE_LEAST_BYTES;
@@ -424,16 +456,23 @@ static int descend(struct policy_walk *k, const struct policy_frame *f, const ch
 	return 0;
 }
 
-static int name_take(struct policy_walk *k, const struct policy_frame *f, const char *name)
+static int name_take(struct policy_walk *k, const struct policy_frame *f, const struct dirent *d)
 {
-	bool deeper, is_dir,
-		matches = selection_step(k->selection, f->state, name,
-					 f->state + selection_words(k->selection), &deeper);
+	const char *name = d->d_name;
+	bool deeper, is_dir;
+	enum selected selected = selection_step(k->selection, f->state, name,
+						f->state + selection_words(k->selection), &deeper);
 	struct statx sx;
 	int r;
 
-	if (!matches && !deeper)
+	if (selected == SELECTED_NOT || selected == SELECTED_OUT) {
+		/* Only what could be an entry; some filesystems do not have the type in the
+		 * listing. */
+		if (d->d_type == DT_UNKNOWN ||
+		    (d->d_type == DT_DIR) == (k->p->kind != POLICY_FILES))
+			*(selected == SELECTED_NOT ? &k->s->unmatched : &k->s->excluded) += 1;
 		return 0;
+	}
 	if (!path_make(k, f, name)) {
 		k->s->too_deep++;
 		return 0;
@@ -443,7 +482,8 @@ static int name_take(struct policy_walk *k, const struct policy_frame *f, const 
 		return 0;
 	}
 	is_dir = S_ISDIR(sx.stx_mode);
-	if (matches && is_dir == (k->p->kind != POLICY_FILES)) {
+	k->s->unmatched += selected == SELECTED_BELOW && is_dir == (k->p->kind != POLICY_FILES);
+	if (selected == SELECTED_ENTRY && is_dir == (k->p->kind != POLICY_FILES)) {
 		r = take(k, f, name, &sx);
 		/* A tree is one with what is in it, and what is not empty is no obstacle. */
 		if (r < 0 || k->p->kind != POLICY_EMPTY_DIRECTORIES)
@@ -480,11 +520,11 @@ static int names_take(struct policy_walk *k, DIR *dir, unsigned depth,
 		.closed = closed_by(k, dirfd(dir)),
 		.pin = user_pin_holds(around) ? *around : user_pin_read(dirfd(dir), ""),
 	};
-	const char *name;
+	const struct dirent *d;
 	int r = 0;
 
-	while (r >= 0 && (name = dir_next(k, dir)))
-		r = name_take(k, &f, name);
+	while (r >= 0 && (d = dir_next(k, dir)))
+		r = name_take(k, &f, d);
 	if (r >= 0)
 		k->s->unread += errno != 0;
 	(void)closedir(dir);

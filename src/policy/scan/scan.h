@@ -45,6 +45,9 @@ struct scan {
 	uint64_t unread, locked, mounts, too_deep;
 	/* What matches, and is no entry: it is of another user, or of another size. */
 	uint64_t other_owner, other_size;
+	/* Names of the policy's kind, in the directories that were listed, that no pattern of match
+	 * matches, and those that exclude leaves out. */
+	uint64_t unmatched, excluded;
 	unsigned missing_ages; /* of enum age */
 };
 
