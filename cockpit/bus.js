@@ -13,7 +13,7 @@ export const PROBLEMS = 1000; /* of a job: the daemon knows no more */
 export const AS_ROOT = { superuser: "require", err: "message" };
 
 export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
-	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [],
+	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [], trims: [],
 	failed: {} }; /* why what could not be read */
 const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
@@ -142,6 +142,10 @@ export const readLatencies = lister(20000, "latencies", "ListLatencies", "name o
 /* Marks are in the configuration, which not all may read. */
 const readMarks = reader(60000, "marks", async () => {
 	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]");
+});
+/* The results are in the state directory, which only root may read. */
+export const readTrims = reader(60000, "trims", async () => {
+	daemon.trims = JSON.parse(await program(["reclaimctl", "status", "--json=short"])).trims || [];
 });
 export const readPolicies = lister(3000, "policies", "ListPolicies", "name path match schedule watched maxDelete undo " +
 	"running job next last result lastJob refused excess why success oldestKept");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Overview: what is wrong, each filesystem, and the switch for everything. Devices: how each behaves, and its trims. */
 import * as bus from "./bus.js";
-import { ask, button, card, facts, fill, h, jobLink, known, link, list, said, state } from "./dom.js";
-import { _, bytesOf, count, decode, dots, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
+import { button, card, facts, fill, h, known, link, list, said, state } from "./dom.js";
+import { _, count, dots, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
 import { MODES, pacingWindow, STATES } from "./jobs.js";
 
 const { daemon } = bus;
@@ -59,7 +59,7 @@ export function overviewPart() {
 		draw() {
 			const { Paused } = daemon.properties, open = [...daemon.jobs.values()].filter(bus.isOpen);
 			const states = Object.entries(Object.groupBy(open, j => j.state)).map(([s, of]) => count(of.length) + " " + STATES[s]);
-			const on = Map.groupBy(open.filter(j => j.kind !== "trim"), j => filesystemOf(j.path));
+			const on = Map.groupBy(open, j => filesystemOf(j.path));
 			fill(wrong, troubles().map(([words, to]) => h("p.banner", words, " ", to && link(to, _`Look`))));
 			fill(everything, h("span", dots(Paused && _`Everything pauses`, pacingWindow(), _`Jobs: ${states.join(", ") || _`none`}`)),
 			Paused ? button(_`Resume everything`, () => bus.manager("ResumeAll").then(() => _`Everything goes on.`), { class: "main" })
@@ -113,22 +113,15 @@ function deviceCard(key) {
 	]));
 }
 
-async function trim(target) {
-	const free = size(daemon.filesystems.find(f => f.target === target)?.avail);
-	await ask(_`Trim ${line(target)} now?`,
-		[_`Its devices are told that ${free} are free. Nothing is deleted. It can take hours, in small steps.`], _`Trim`, "main");
-	return jobLink(await bus.manager("Trim", "aya{sv}", [btoa(encode(target)), {}]));
-}
-
 function trimCard(f) {
-	const totals = daemon.properties.TrimTotals?.find(t => decode(bytesOf(t[0])) === f.target), name = line(f.target);
-	const [, bytes, step, last] = totals || [];
-	return card(name, facts([
-		[_`Last trim`, moment(last)],
-		[_`Trimmed`, bytes && size(bytes)],
-		[_`Longest step`, step && span(step)],
-		[_`Discards`, line(f.discard_setup.mode || _`not known`)],
-	]), button(_`Trim…`, () => trim(f.target), { "aria-label": _`Trim ${name}` }));
+	const last = daemon.trims.find(t => t.mount === f.target);
+	return card(line(f.target), facts([
+		[_`Last trim`, last ? moment(last.finished_usec) : _`never`],
+		[_`Result`, last && last.outcome !== "trimmed" && line(last.why || last.outcome)],
+		[_`Trimmed`, last && size(last.trimmed_bytes)],
+		[_`Longest step`, last && span(last.longest_step_usec)],
+		[_`Discards`, line(f.discard_setup.mode || _`unknown`)],
+	]));
 }
 
 const cards = (title, none, made) => [h("h2", title), made.length ? h("div.cards", made) : h("p", none)];
@@ -137,7 +130,7 @@ export function devicesPart() {
 	const [now, trims, latency] = [h("div"), h("div"), h("div")];
 	return {
 		element: h("div", now, trims, said(), latency),
-		reads: [bus.readDevices, bus.readLatencies, bus.readProperties, bus.readFilesystems],
+		reads: [bus.readDevices, bus.readLatencies, bus.readTrims, bus.readFilesystems],
 		draw() {
 			const keys = new Set([...daemon.devices.map(d => d.name), ...daemon.filesystems.map(f => f.key)]);
 			fill(now, known("devices", cards(_`Devices`, _`None is known.`, [...keys].filter(k => k).map(deviceCard))));

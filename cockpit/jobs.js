@@ -20,13 +20,12 @@ const PRIORITIES = { low: _`low`, normal: _`normal`, high: _`high` };
 const { running, paused, held } = STATES;
 const FILTERS = { open: _`not finished`, running, paused, held, bad: _`partial or failed`, all: _`all` };
 
-const isTrim = j => j.kind === "trim";
-const canRestore = j => (j.state === "held" || j.state === "queued") && !isTrim(j);
+const canRestore = j => j.state === "held" || j.state === "queued";
 const isShown = (j, filter) => ({ open: isOpen(j), bad: bus.isBad(j), all: true })[filter] ?? j.state === filter;
 const errors = j => total(j.errors, "$0 error", "$0 errors");
 
 const amount = j => j.entries || j.entriesDone || j.bytes || j.bytesDone ? dots(
-	!isTrim(j) && (j.entries ? share(count(j.entriesDone), entries(j.entries)) : entries(j.entriesDone)),
+	j.entries ? share(count(j.entriesDone), entries(j.entries)) : entries(j.entriesDone),
 	j.bytes ? share(size(j.bytesDone), size(j.bytes)) : size(j.bytesDone), j.errors && errors(j)) : _`not counted yet`;
 
 const when = j => j.state === "held" ? _`restorable for ${until(j.heldUntil) || _`a moment`}`
@@ -42,8 +41,7 @@ const cancelNow = does("Cancel", id => _`Job ${id} is being cancelled.`);
 async function cancel(j) {
 	const rest = j.entries ? entries(Math.max(0, j.entries - j.entriesDone)) : _`all that is left, not counted yet`;
 	await ask(_`Cancel job ${j.id}?`, [show(j.path),
-		isTrim(j) ? _`The trim ends. Nothing was deleted, and what is trimmed stays so.`
-		: j.entriesDone || j.bytesDone ? _`Gone for good: ${amount(j)}. Put back where it was: ${rest}. ` +
+		j.entriesDone || j.bytesDone ? _`Gone for good: ${amount(j)}. Put back where it was: ${rest}. ` +
 			_`A large file that is being freed has no name any more; a second cancel frees it at once.`
 		: _`Nothing of it is deleted yet. Put back where it was: ${rest}.`], _`Cancel the job`);
 	return cancelNow(j);
@@ -75,7 +73,7 @@ const ACTIONS = [
 	[_`Cancel`, cancel, isOpen],
 	[_`Restore`, restore, canRestore],
 	[_`Restore elsewhere`, restoreTo, canRestore],
-	[_`Retry`, retry, j => bus.isBad(j) && !isTrim(j)],
+	[_`Retry`, retry, j => bus.isBad(j)],
 ];
 
 const buttons = ({ id }, actions) => actions.filter(([, , can]) => can(daemon.jobs.get(id))).map(([name, work]) =>
@@ -92,7 +90,7 @@ const jobTable = (label, actions) => rowTable(label, [_`Path`, _`State`, _`Progr
 	return [
 		[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: name }, name), " ",
 			j.names > 1 && h("small", _`+${count(j.names - 1)} more`)],
-		[state(j.state, STATES[j.state]), " ", dots(bus.user(j.uid), isTrim(j) && _`trim`, j.origin !== "submit" && line(j.origin),
+		[state(j.state, STATES[j.state]), " ", dots(bus.user(j.uid), j.origin !== "submit" && line(j.origin),
 			j.priority !== "normal" && PRIORITIES[j.priority])],
 		[(j.state === "running" || (j.state === "paused" && done > 0)) &&
 			h("progress", { "aria-label": _`Progress of job ${j.id}`, ...all && { max: all, value: done } }), amount(j)],
@@ -181,7 +179,7 @@ function controlsOf(j, p) {
 	return [buttons(j, ACTIONS),
 		isOpen(j) && choice(_`Priority`, PRIORITIES, j.priority, e =>
 			act(e.target, () => bus.manager("SetPriority", "ats", [[j.id], e.target.value]).then(() => _`Done.`))),
-		isOpen(j) && !isTrim(j) && h("span.row", deadline, button(_`Set the deadline`, async () => {
+		isOpen(j) && h("span.row", deadline, button(_`Set the deadline`, async () => {
 			const usec = usecOf(deadline.control.value);
 			await bus.manager("SetDeadline", "att", [[j.id], usec]);
 			return usec ? _`Done.` : _`It has no deadline.`;

@@ -88,8 +88,8 @@ _reclaimctl() {
 	esac
 	case $verb in
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
-	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --no-ask-password --configuration-directory= $daemon" ;;
-	plan) options="--configuration-directory= $daemon" ;;
+	trim) options="--all --min= --latency= --progress= --verbose --dry-run --configured --configuration-directory= --state-directory=" ;;
+	plan) options="--configuration-directory=" ;;
 	pin) options='--until= --list' ;;
 	check-config) options=--user ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;

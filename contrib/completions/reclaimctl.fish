@@ -89,7 +89,7 @@ function __reclaimctl_option
     end
 end
 
-set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices plan policy trim'
+set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices policy'
 set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy fleet'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option 'list show wait cancel pause resume set spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
@@ -101,7 +101,7 @@ __reclaimctl_option '' -l log-level -xa 'debug info' -d 'debug: tell decisions, 
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 
-__reclaimctl_option 'cancel pause resume restore set trim' -l no-ask-password -d 'never ask for a password'
+__reclaimctl_option 'cancel pause resume restore set' -l no-ask-password -d 'never ask for a password'
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
@@ -128,9 +128,7 @@ __reclaimctl_option list -l user -xa '(__fish_complete_users)' -d 'those of this
 __reclaimctl_option list -s n -l lines -xa '10 100' -d 'so many, the newest'
 __reclaimctl_option list -l fleet -d 'those that are shared, of all hosts of the fleet'
 __reclaimctl_option 'list spools' -l no-legend -d 'no titles and no sum'
-__reclaimctl_option trim -l submit -d 'have the daemon do it'
 __reclaimctl_option trim -l configured -d 'as the configuration says'
-__reclaimctl_option trim -l wait -fa done -d 'until all are done'
 __reclaimctl_option trim -l min -xa '1M 16M' -d 'leave what is free in smaller pieces'
 __reclaimctl_option pin -l until -xa '7d 30d' -d 'to the end of that day, or for so long'
 __reclaimctl_option pin -l list -d 'say whether they are pinned'
@@ -140,7 +138,7 @@ __reclaimctl_option metrics -l output -rF -d 'write to a file'
 __reclaimctl_option metrics -l format -xa 'openmetrics prometheus' -d 'which text format'
 __reclaimctl_option 'run trim plan policy fleet list' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
 __reclaimctl_option 'fleet list' -l database -x -d 'in place of the one that is configured'
-__reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where results are kept'
+__reclaimctl_option 'policy trim' -l state-directory -xa '(__fish_complete_directories)' -d 'where results are kept'
 __reclaimctl_option 'policy check-config' -l user -d 'your own policies, with your own rights'
 __reclaimctl_option policy -l force -d 'run: all of it, even if it is more than max-delete'
 __reclaimctl_option policy -l wait -fa done -d 'run: until its job has ended'

@@ -120,31 +120,40 @@ bool config_trims_together(const struct config *c)
 	return c->trim_schedule && (c->n_trims == 0 || i < c->n_trims);
 }
 
-/* As systemd-escape --path writes it. */
-int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount)
+int config_path_escape(char *buf, size_t size, const char *path)
 {
-	static const char prefix[] = "reclaimd-trim-scheduled@", suffix[] = ".timer",
-			  plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789:_.";
-	char *at = mempcpy(buf, prefix, strlen(prefix)), escaped[8];
+	char *at = buf, escaped[8];
 
-	mount += mount[0] == '/';
-	if (!*mount)
+	path += path[0] == '/';
+	if (!*path)
 		*at++ = '-';
-	for (const char *s = mount; *s; s++) {
-		/* The longest that one becomes, and the NUL. */
-		if (at + strlen("\\x00") + strlen(suffix) >= buf + CONFIG_TRIM_TIMER_MOST)
+	for (const char *s = path; *s; s++) {
+		/* Leaves room for the longest escape and the NUL. */
+		if (at + strlen("\\x00") >= buf + size)
 			return -ENAMETOOLONG;
 		if (*s == '/')
 			*at++ = '-';
-		else if (strchr(plain, *s) && !(*s == '.' && s == mount))
+		else if (strchr(plain, *s) && !(*s == '.' && s == path))
 			*at++ = *s;
 		else
 			at = mempcpy(at, escaped,
 				     (size_t)snprintf(escaped, sizeof(escaped), "\\x%02x",
 						      (unsigned)(unsigned char)*s));
 	}
-	memcpy(at, suffix, sizeof(suffix));
+	*at = '\0';
+	return 0;
+}
+
+int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount)
+{
+	char name[CONFIG_PATH_ESCAPED];
+	int r = config_path_escape(name, sizeof(name), mount);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(buf, CONFIG_TRIM_TIMER_MOST, "reclaimd-trim-scheduled@%s.timer", name);
 	return 0;
 }
 

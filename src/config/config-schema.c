@@ -118,25 +118,22 @@ static const struct config_key strategy_keys[] = {
 	{ 0 },
 };
 
-/* The three that trims have for all filesystems and for each. */
-#define TRIM(in, schedule_, min_, after_, zero, off)                                               \
+/* The keys of `trim:` that apply to all filesystems or to one. */
+#define TRIM(in, schedule_, min_, zero)                                                            \
 	VALUE("schedule", VALUE_LINE, in, schedule_, .limits = { .words = { "off" } },             \
 	      .place = offsetof(struct in, schedule_##_place),                                     \
 	      .expected = "off, or when, as OnCalendar= of systemd.timer(5) has it, such as "      \
 			  "weekly"),                                                               \
 		VALUE("min", VALUE_SIZE, in, min_, .limits = { .words = { "0" } },                 \
-		      .preset = (zero), .expected = "0, or a size with a unit such as 1M"),        \
-		VALUE("after", VALUE_SIZE, in, after_,                                             \
-		      .limits = { MiB(1), UINT64_MAX, .words = { "off" } }, .preset = (off),       \
-		      .expected = "off, or a size of at least 1M such as 50G")
+		      .preset = (zero), .expected = "0, or a size with a unit such as 1M")
 
 static const struct config_key trim_mount_keys[] = {
-	TRIM(config_trim, schedule, limits.min_bytes, limits.after_bytes, NULL, NULL),
+	TRIM(config_trim, schedule, limits.min_bytes, NULL),
 	{ 0 },
 };
 
 static const struct config_key trim_keys[] = {
-	TRIM(config, trim_schedule, trim_limits.min_bytes, trim_limits.after_bytes, "0", "off"),
+	TRIM(config, trim_schedule, trim_limits.min_bytes, "0"),
 	{ .name = "filesystems",
 	  .kind = KEY_MOUNTS,
 	  .offset = offsetof(struct config, trims),

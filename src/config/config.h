@@ -66,8 +66,7 @@ struct config_policy {
 
 /* What is true of the trims of all filesystems, or of one. */
 struct config_trim_limits {
-	uint64_t min_bytes;   /* what is free in smaller pieces is not trimmed */
-	uint64_t after_bytes; /* freed by jobs since the last trim; 0: no matter how much */
+	uint64_t min_bytes; /* smallest free extent that is trimmed */
 };
 
 struct config_trim {
@@ -183,8 +182,16 @@ static inline bool config_trim_is_apart(const struct config_trim *t)
 /* Is the schedule of `trim:` that of any filesystem? */
 bool config_trims_together(const struct config *c);
 
-/* The timers that reclaimd-generator makes: of all filesystems, and of one that has a schedule of
- * its own. Returns 0, or -ENAMETOOLONG where no unit can have such a name. */
+/* Escapes a path as systemd-escape --path does. CONFIG_PATH_ESCAPED is the size of a buffer that
+ * leaves room for the rest of a unit's name. Returns 0, or -ENAMETOOLONG if the result does not
+ * fit.
+ */
+#define CONFIG_PATH_ESCAPED 224
+int config_path_escape(char *buf, size_t size, const char *path);
+
+/* Writes the name of the timer for the filesystem mounted at `mount`, which has a schedule of its
+ * own. CONFIG_TRIM_TIMER is the timer of all others. Returns 0, or -ENAMETOOLONG if the name is too
+ * long for a unit. */
 #define CONFIG_TRIM_TIMER "reclaimd-trim-scheduled.timer"
 #define CONFIG_TRIM_TIMER_MOST 256
 int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount);

@@ -150,11 +150,10 @@ static const struct verb {
 	  verb_trim,
 	  { { "trim [OPTIONS] PATH...|--all", "tell devices what is free, in small steps" } },
 	  "reclaimctl trim --dry-run /srv\n"
-	  "reclaimctl trim --all\n"
-	  "reclaimctl trim --submit --wait /srv\n" },
+	  "reclaimctl trim --all\n" },
 	{ "plan",
 	  VERB_PLAN,
-	  IF_IT_RUNS,
+	  NONE,
 	  verb_plan,
 	  { { "plan [OPTIONS] PATH...", "what would be deleted, how, and why" } },
 	  "reclaimctl plan /srv/scratch/build-1234\n"

@@ -17,10 +17,11 @@
  *   fleet_connected               whether it is connected to the database
  *   fleet_since_usec              since when that is so, or not
  *   fleet_error                   why it is not, or ""
- *   trim_timers                   {fstrim, reclaimd}: whether fstrim.timer, and any of ours, is
- *                                 active; {units}: the names of ours that are
- *   running                       the jobs that are running, as list has them
- *   policies                      as policy list has them; null where that is not known
+ *   trim_timers                   {fstrim, reclaimd, units}: true if fstrim.timer, or a timer of
+ *                                 reclaimd, is active; the names of the latter
+ *   trims                         the last trim of each filesystem, see trim-state.h; [] if the
+ * state directory cannot be read running                       the jobs that are running, as list
+ * has them policies                      as policy list has them; null where that is not known
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/timestamps.h"
 #include "ctl/policy/policy-state.h"
+#include "ctl/trim/trim-state.h"
 #include "ctl/trim/trim-timers.h"
 #include "base/units.h"
 
@@ -79,25 +81,34 @@ static void fleet_line(const json_t *s, const struct screen *screen)
 		     red ? COLOUR_OFF : "");
 }
 
-static void timers_print(const json_t *s)
+static void trims_print(const json_t *s)
 {
-	const json_t *timers = json_object_get(s, "trim_timers");
-	const json_t *units = json_object_get(timers, "units"), *unit;
+	const json_t *timers = json_object_get(s, "trim_timers"),
+		     *trims = json_object_get(s, "trims");
+	const json_t *units = json_object_get(timers, "units"), *v;
 	bool fstrim = json_is_true(json_object_get(timers, "fstrim"));
+	char size[16], when[DISTANCE_SIZE];
+	uint64_t now = realtime_usec();
 	size_t i;
 
-	if (json_array_size(units) == 0) {
-		if (fstrim)
-			(void)printf("%14s: by fstrim.timer, without a pace; `trim: {schedule: "
-				     "weekly}` in the configuration spares other programs\n",
-				     "Trims");
-		return;
-	}
-	(void)printf("%14s: %s", "Trims", fstrim ? "twice: fstrim.timer is active beside " : "by ");
-	json_array_foreach(units, i, unit)
-		(void)printf("%s%s", i == 0 ? "" : ", ", json_string_value(unit));
-	(void)puts(fstrim ? ", and trims without a pace: systemctl disable --now fstrim.timer"
-			  : "");
+	if (json_array_size(units) == 0 && fstrim)
+		(void)printf("%14s: by fstrim.timer, which does not pace them; see trim: in "
+			     "reclaimd.yaml(5)\n",
+			     "Trims");
+	json_array_foreach(units, i, v)
+		(void)printf("%14s%c %s\n", i == 0 ? "Trims" : "", i == 0 ? ':' : ' ',
+			     json_string_value(v));
+	if (json_array_size(units) > 0 && fstrim)
+		(void)printf("%16sfstrim.timer is active too and trims without pacing: systemctl "
+			     "disable --now fstrim.timer\n",
+			     "");
+	json_array_foreach(trims, i, v)
+		(void)printf("%14s%c %s: %s %s, %s; longest step %.1fms\n",
+			     i == 0 ? "Last trims" : "", i == 0 ? ':' : ' ', json_text(v, "mount"),
+			     json_text(v, "outcome"),
+			     size_format(size, sizeof(size), json_number(v, "trimmed_bytes")),
+			     distance_format(when, json_number(v, "finished_usec"), now),
+			     (double)json_number(v, "longest_step_usec") / 1e3);
 }
 
 /* "pg-backups: done 9h ago, next in 14h: WHY", one a line. */
@@ -166,7 +177,7 @@ static void status_print(json_t *s, const struct screen *screen)
 	(void)printf("\n%14s: %s %s, %s since it was started\n", "Deleted",
 		     count_format(n, sizeof(n), freed), entries_word(freed),
 		     size_format(size, sizeof(size), json_number(s, "bytes_freed")));
-	timers_print(s);
+	trims_print(s);
 	policies_lines(json_object_get(s, "policies"), screen);
 }
 
@@ -209,6 +220,7 @@ int verb_status(const struct options *o, struct client *c)
 	if (!o->machine) {
 		timers = trim_timers_get();
 		(void)json_object_set_new(s, "trim_timers", timers_json(&timers));
+		(void)json_object_set_new(s, "trims", trim_state_read(options_state_dir(o)));
 		policies_add(s, o, c);
 	}
 	if (o->json != JSON_OFF) {

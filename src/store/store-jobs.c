@@ -27,10 +27,9 @@ static const struct column job_columns[] = {
 	COLUMN(U64, job_record, skipped), COLUMN(U64, job_record, held_until_usec),
 	COLUMN(U64, job_record, by_usec), COLUMN(U64, job_record, started_usec),
 	COLUMN(U64, job_record, finished_usec), COLUMN(U32, job_record, attempts), /* ?32 */
-	COLUMN_BELOW(JOB_KINDS, job_record, kind), COLUMN(U64, job_record, trim_min_bytes),
-	COLUMN(U64, job_record, longest_step_usec), COLUMN(TEXT, job_record, host), /* ?36 */
+	COLUMN_BELOW(JOB_KINDS, job_record, kind), COLUMN(TEXT, job_record, host), /* ?34 */
 	COLUMN(U64, job_record, others_units), COLUMN(U64, job_record, others_entries),
-	COLUMN(U64, job_record, others_bytes), /* ?39 */
+	COLUMN(U64, job_record, others_bytes), /* ?37 */
 };
 _Static_assert(offsetof(struct job_record, n_groups) ==
 		       offsetof(struct job_record, groups) + sizeof(gid_t *),
@@ -42,7 +41,7 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 		s,
 		"INSERT INTO jobs VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)",
+		"?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	if (e < 0)
@@ -57,10 +56,10 @@ int store_job_update(struct store *s, const struct job_record *r)
 		s,
 		"UPDATE jobs SET (state, resume_state, priority, mount, staging, inplace, message, "
 		"strategy, names, entries, bytes, entries_done, bytes_freed, errors, skipped, "
-		"held_until, by_time, started, finished, attempts, longest_step, host, "
+		"held_until, by_time, started, finished, attempts, host, "
 		"others_units, others_entries, others_bytes) = "
 		"(?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32, ?35, ?36, ?37, ?38, ?39) WHERE id = ?1",
+		"?29, ?30, ?31, ?32, ?34, ?35, ?36, ?37) WHERE id = ?1",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);
@@ -147,28 +146,6 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 }
 _Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
 
-int store_trims_each(struct store *s,
-		     int (*trim)(const char *mount, uint64_t finished_usec, void *userdata),
-		     void *userdata)
-{
-	static const struct column columns[] = { COLUMN(TEXT, job_record, mount),
-						 COLUMN(U64, job_record, finished_usec) };
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	struct job_record r = { 0 };
-	int e = statement_query(s, &st,
-				"SELECT mount, MAX(finished) FROM jobs INDEXED BY jobs_trims "
-				"WHERE kind = 1 AND state = 5 GROUP BY mount",
-				NULL, 0);
-
-	while (e >= 0 && (e = statement_next(s, st, COLUMNS(columns), &r)) > 0) {
-		e = trim(r.mount, r.finished_usec, userdata);
-		if (e != 0)
-			return e;
-	}
-	return e;
-}
-_Static_assert(JOB_TRIM == 1, "schema and queries know which kind trims");
-
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 {
 	int e = statement_run(
@@ -196,7 +173,6 @@ const char *job_kind_name(enum job_kind k)
 {
 	static const char *const names[JOB_KINDS] = {
 		[JOB_DELETE] = "delete",
-		[JOB_TRIM] = "trim",
 		[JOB_RMDIR] = "rmdir",
 	};
 

@@ -71,6 +71,11 @@ static const char *const steps[] = {
 	"CREATE INDEX jobs_returned ON jobs (id) WHERE "
 	"  substr(origin, 1, 6) = CAST('spool:' AS BLOB) AND (finished = 0 OR state IN (8, 9));"
 	"CREATE INDEX entries_kept ON entries (job, seq) WHERE state = 3;",
+	/* Trims are no longer jobs. */
+	"DROP INDEX jobs_trims;"
+	"DELETE FROM jobs WHERE kind = 1;"
+	"ALTER TABLE jobs DROP COLUMN trim_min;"
+	"ALTER TABLE jobs DROP COLUMN longest_step;",
 };
 
 int schema_version(void)

@@ -36,8 +36,7 @@ enum job_state {
 
 enum job_kind {
 	JOB_DELETE,
-	JOB_TRIM,  /* tells the device of a filesystem what is free there; it has no names */
-	JOB_RMDIR, /* deletes directories that are still empty then, and nothing in any of them */
+	JOB_RMDIR = 2, /* deletes directories only if they are still empty */
 	JOB_KINDS
 };
 
@@ -64,7 +63,7 @@ struct job_record {
 	const gid_t *groups; /* as the kernel gave them at submit */
 	size_t n_groups;
 	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME", ... */
-	const char *path;    /* of the first entry, as people know it; a trim's mount point */
+	const char *path;    /* of the first entry, as people know it */
 	const char *mount;   /* mount point; of the staging directory or the entries */
 	const char *staging; /* name of the job's own directory below <mount>/.reclaim/<uid>; "" if
 			      * in place */
@@ -72,15 +71,12 @@ struct job_record {
 	const char *inplace; /* why in place, or "" */
 	const char *message; /* how it ended or why it waits, or "" */
 	const char *strategy;
-	struct lasting_identity staging_id; /* of the job's own directory; ino 0: not known. A
-					     * trim's: of its filesystem's root */
+	struct lasting_identity staging_id; /* of the job's own directory; ino is 0 if unknown */
 	uint64_t names;                     /* entries in the table */
 	uint64_t entries, bytes;            /* found so far below them; 0: not known */
-	uint64_t entries_done, bytes_freed, errors, skipped; /* bytes_freed: a trim's, trimmed */
+	uint64_t entries_done, bytes_freed, errors, skipped;
 	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;
-	uint32_t attempts;       /* interruptions in a row in which it got no further */
-	uint64_t trim_min_bytes; /* what is free in smaller pieces is not trimmed */
-	uint64_t longest_step_usec;
+	uint32_t attempts; /* interruptions in a row without progress */
 	/* What other hosts of a fleet have done of it: parts that have ended, and what was in all.
 	 */
 	uint64_t others_units, others_entries, others_bytes;
@@ -223,11 +219,6 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 
 /* The largest number of those in it, or 0. */
 int store_history_last(struct store *s, uint64_t *ret_id);
-
-/* Of each mount point with a trim that was done: when the last one was. */
-int store_trims_each(struct store *s,
-		     int (*trim)(const char *mount, uint64_t finished_usec, void *userdata),
-		     void *userdata);
 
 /* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
  * many, or a negative errno. */

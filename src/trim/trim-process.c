@@ -317,22 +317,6 @@ static void serve_owner(void *userdata)
 	serve(userdata);
 }
 
-void trim_process_serve(const struct trim_target *target, uint64_t min_bytes)
-{
-	static struct trimmer t;
-
-	t.target = *target;
-	t.min_bytes = min_bytes;
-	serve(&t);
-}
-
-void trim_process_refuse(int error)
-{
-	struct report r = { .error = error };
-
-	(void)send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL);
-}
-
 /* ---- its owner ---------------------------------------------------------------------------- */
 
 struct trim_process {
@@ -357,30 +341,6 @@ int trim_process_new(struct trim_process **ret, int fd, const struct trim_target
 		free(p);
 		return r;
 	}
-	*ret = p;
-	return 0;
-}
-
-int trim_process_connect(struct trim_process **ret, const char *path, const char *mount, dev_t dev,
-			 uint64_t min_bytes)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct trim_request q = { .dev = dev, .min_bytes = min_bytes };
-	_cleanup_close_ int sock = -1;
-	struct trim_process *p;
-
-	if (strlen(path) >= sizeof(to.sun_path) || strlen(mount) >= sizeof(q.mount))
-		return -ENAMETOOLONG;
-	memcpy(to.sun_path, path, strlen(path) + 1);
-	memcpy(q.mount, mount, strlen(mount) + 1);
-	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (sock < 0 || connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ||
-	    send(sock, &q, sizeof(q), MSG_NOSIGNAL) != (ssize_t)sizeof(q))
-		return -errno;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	p->process.sock = fd_take(&sock);
 	*ret = p;
 	return 0;
 }

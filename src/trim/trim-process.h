@@ -15,17 +15,6 @@
 
 struct trim_process;
 
-/* What that process is asked for first, in one packet. */
-struct trim_request {
-	uint64_t dev, min_bytes;
-	char mount[4096]; /* ends with a NUL */
-};
-
-/* What it does then: serves, with the socket as its standard input and the filesystem as its
- * standard output, until the other end is closed; or says why it does not, a negative errno. */
-void trim_process_serve(const struct trim_target *t, uint64_t min_bytes);
-void trim_process_refuse(int error);
-
 struct trim_process_sample {
 	uint64_t trimmed, calls; /* by the last step: bytes, and how often FITRIM was called */
 	uint64_t took_usec;      /* in these calls */
@@ -43,13 +32,6 @@ struct trim_process_sample {
  * process says. */
 int trim_process_new(struct trim_process **ret, int fd, const struct trim_target *t,
 		     uint64_t min_bytes);
-
-/* The same by a process that the service manager starts for each connection to this socket
- * (reclaim-trim, main.c): it opens what is mounted at `mount` itself, and refuses if its device is
- * not `dev`. Returns 0 or a negative errno: -ENOENT or -ECONNREFUSED if there is no such socket,
- * -ENAMETOOLONG, -ENOMEM, or what connecting says. */
-int trim_process_connect(struct trim_process **ret, const char *socket, const char *mount,
-			 dev_t dev, uint64_t min_bytes);
 
 /* Asks for a step of at most so many bytes, if it can be divided so. Does nothing before it is
  * ready or while one is busy. */

@@ -144,21 +144,10 @@ static int pass(struct trim *t)
 	return r;
 }
 
-static int process_start(struct trim *t, int fd)
-{
-	const struct trim_unit *u = t->o->unit;
-	int r = u ? trim_process_connect(&t->process, u->socket, u->mount, u->dev, t->o->min_bytes)
-		  : -ENOENT;
-
-	if (r != -ENOENT && r != -ECONNREFUSED)
-		return r;
-	return trim_process_new(&t->process, fd, t->target, t->o->min_bytes);
-}
-
-/* Starts the process, and waits until it knows what it is to do. */
+/* Starts the process and waits until it has found the ranges. */
 static int begin(struct trim *t, int fd)
 {
-	int r = process_start(t, fd);
+	int r = trim_process_new(&t->process, fd, t->target, t->o->min_bytes);
 
 	if (r < 0)
 		return r;

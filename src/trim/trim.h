@@ -29,20 +29,10 @@ struct trim_result {
 	bool broken_off; /* in the middle of a step, of which it is not known what it trimmed */
 };
 
-/* Where the service manager starts a process that calls FITRIM (trim-process.h), for an owner that
- * has no right to. */
-struct trim_unit {
-	const char *socket;
-	const char *mount; /* a mount point of the filesystem */
-	dev_t dev;         /* st_dev of its root */
-};
-
 struct trim_options {
 	uint64_t min_bytes; /* what is free in smaller pieces is left as it is */
 	/* Of the filesystem's devices, made with `discards`; NULL: foreign I/O is not spared. */
 	struct pacer *pacer;
-	/* NULL, or where there is no such socket: a process is forked. */
-	const struct trim_unit *unit;
 	const _Atomic bool *cancelled; /* ends it within a step */
 	void (*progress)(const struct trim_result *r,
 			 void *userdata); /* after each step; or NULL */
@@ -55,8 +45,7 @@ bool trim_is_permitted(void);
 /* fd: on the filesystem, open for reading. Fills in *ret in any case. Returns 0 if it went to the
  * end or was cancelled, or a negative errno: -EPERM; -EOPNOTSUPP if the devices do not discard
  * after all; -ENOTTY if the filesystem has no FITRIM; -EINVAL if no free piece can be as large as
- * min_bytes; -ESTALE or -ENOENT if, by the unit, another filesystem is mounted there or none;
- * -ETIMEDOUT if the filesystem or a device does not answer; -ECONNRESET if the process
+ * min_bytes; -ETIMEDOUT if the filesystem or a device does not answer; -ECONNRESET if the process
  * that calls was killed; -ENOMEM, or what the kernel says. */
 int trim_run(int fd, const struct trim_target *t, const struct trim_options *o,
 	     struct trim_result *ret);

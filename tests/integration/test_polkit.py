@@ -24,7 +24,7 @@ POLKIT = "org.freedesktop.PolicyKit1"
 ACTION = "org.reclaimd1.manage-others"
 ACTIONS = {"cancel": "manage-others", "pause": "manage-others", "resume": "manage-others",
            "set-priority": "manage-others", "set-deadline": "manage-others", "restore": "restore-others",
-           "pause-all": "pause-all", "resume-all": "pause-all", "reload": "reload", "trim": "trim",
+           "pause-all": "pause-all", "resume-all": "pause-all", "reload": "reload",
            "plan-policy": "plan-policy", "run-policy": "run-policy"}
 DRIVER = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
           "destination": "org.freedesktop.DBus"}
@@ -251,18 +251,6 @@ class OthersJobs(Case):
                          ("Resume", "at", [job]), ("Restore", "ta{sv}", job, {})):
                 c.call(*call)
         self.assertTrue(polkit.unasked())
-
-    def test_trim_has_an_action_of_its_own(self):
-        """What is asked is org.reclaimd1.trim, and yes is for this call alone."""
-        polkit = self.polkit()
-        trim = ("Trim", "aya{sv}", b"/no/mount/point", {})
-        with self.stranger() as c:
-            for verdict, error in ((NO, "NotAuthorized"), (YES, "InvalidPath")):
-                serial = c.send(*trim)
-                question = polkit.says(verdict)
-                self.assertEqual((question.action, question.details), ("org.reclaimd1.trim", {"verb": "trim"}))
-                self.answer(c, serial, error)
-        self.check_held()
 
     def test_invalid_answer_is_refusal(self):
         polkit = self.polkit()
@@ -644,34 +632,6 @@ class CommandLine(Case):
                              f"reclaimctl: there is no unfinished job {job}\n")
         os.close(ours)
         os.close(theirs)
-        self.assertTrue(polkit.unasked())
-    def test_trim_asks_only_at_a_terminal(self):
-        """And that its job is root's is said: it is neither seen nor waited for by the user who was let."""
-        polkit = self.polkit()
-        image, at = self.s.path("image"), self.s.path("disk")
-        os.mkdir(at)
-        with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", image)
-        fixture.command("mount", "-o", "loop", image, at)
-        self.addCleanup(subprocess.run, ["umount", "--lazy", at], check=True)
-        ours, theirs = pty.openpty()
-        for words, stdin, asked in (((), theirs, True), (("--no-ask-password",), theirs, False),
-                                    ((), subprocess.DEVNULL, False)):
-            with self.reclaimctl("trim", "--submit", at, *words, stdin=stdin) as r:
-                self.assertEqual(polkit.says(CHALLENGE).flags, 0)
-                if asked:
-                    self.assertEqual(polkit.says(CHALLENGE).flags, 0)
-                    self.assertEqual(polkit.says(YES).flags, 1)
-                said = r.stdout.read()
-            self.assertEqual(r.returncode, 0 if asked else 4, said)
-            if asked:
-                self.assertEqual(said, f"Job {self.job + 1}: trims {at}; it is root's, and no more of it may be seen\n")
-        os.close(ours)
-        with self.reclaimctl("trim", "--submit", "--wait", at, stdin=theirs) as r:
-            self.assertIn("--wait is for root", r.stdout.read())
-        os.close(theirs)
-        self.assertEqual(r.returncode, 4)
         self.assertTrue(polkit.unasked())
 
     def test_answer_as_json(self):

@@ -6,7 +6,9 @@ touched, however it ends.
 Each disk is a file without holes under a loop device, in which discards punch them."""
 import contextlib
 import functools
+import glob
 import hashlib
+import json
 import os
 import random
 import re
@@ -211,6 +213,7 @@ class TrimCase(Case):
         return copies
 
     def start(self, *args, wrapper=(), **kw):
+        kw["env"] = {"STATE_DIRECTORY": scratch.dir, **(kw.get("env") or {})}
         p = Proc(list(wrapper) + [scratch.binary, "trim", *args], scratch.dir, **kw)
         self.addCleanup(p.close)
         self.addCleanup(p.kill)
@@ -431,6 +434,58 @@ class Given(TrimCase):
         d = self.small().mount()
         self.trim(os.path.join(d.dir, "f1"))
         self.assertGreater(d.discarded(), d.free() - LITTLE)
+
+    def record(self, d):
+        """The result that trim keeps for status, or None."""
+        for name in glob.glob(os.path.join(scratch.dir, "trim@*.json")):
+            with open(name, encoding="ascii") as f:
+                record = json.load(f)
+            if record["mount"] == d.dir:
+                return record
+        return None
+
+    def test_result_is_recorded(self):
+        d = self.small().mount()
+        r = self.trim("--json", d.dir).json["filesystems"][0]
+        keys = ("outcome", "why", "trimmed_bytes", "steps", "elapsed_usec", "longest_step_usec")
+        record = self.record(d)
+        self.assertEqual([record[k] for k in keys], [r[k] for k in keys])
+        self.assertAlmostEqual(record["finished_usec"] / 1e6, time.time(), delta=60)
+
+    def test_dry_run_records_nothing(self):
+        d = self.small().mount()
+        self.trim("--dry-run", d.dir)
+        self.assertIsNone(self.record(d))
+
+    def configured(self, d, text, *args, **kw):
+        conf = os.path.join(scratch.dir, "conf")
+        os.makedirs(conf, exist_ok=True)
+        with open(os.path.join(conf, "reclaimd.yaml"), "w", encoding="utf-8") as f:
+            f.write(text % d.dir)
+        return self.trim("--configured", "--configuration-directory=" + conf, *args, **kw)
+
+    def test_configured_filesystems_are_trimmed(self):
+        d = self.small().mount()
+        r = self.configured(d, "trim: {filesystems: [%s]}\n", "--json").json
+        self.assertEqual([f["path"] for f in r["filesystems"]], [d.dir])
+        self.assertGreater(d.discarded(), d.free() - LITTLE)
+
+    def test_configured_filesystem_with_a_schedule_of_its_own(self):
+        text = "trim: {filesystems: {%s: {schedule: daily, min: 4M}}}\n"
+        d = self.small().mount()
+        r = self.configured(d, text, status=1)
+        self.assertIn("has a schedule of its own", r.err)
+        self.assertEqual(d.discarded(), 0)
+        self.configured(d, text, d.dir)
+        # Free extents below the configured minimum stay.
+        self.assertLess(0, d.discarded())
+        self.assertLess(d.discarded(), d.free() - LITTLE)
+
+    def test_configured_refuses_another_mount_point(self):
+        d = self.small().mount()
+        r = self.configured(d, "trim: {filesystems: [%s/other]}\n", d.dir, status=1)
+        self.assertIn("does not name this mount point; nothing was trimmed", r.err)
+        self.assertEqual(d.discarded(), 0)
 
     def test_subvolumes_are_one_filesystem(self):
         d = self.small("btrfs").mount()

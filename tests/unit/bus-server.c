@@ -187,19 +187,6 @@ void operation_settle(struct operations *m, int dirfd, uint64_t entries, uint64_
 		done(&(struct failure){ .cause = ERROR_NONE }, userdata);
 }
 
-void operation_trim(struct operations *m, const struct caller *c, const char *mount,
-		    uint64_t min_bytes, trim_submitted_t done, void *userdata)
-{
-	struct failure f = { .cause = c->id.uid == 0 ? ERROR_NONE : ERROR_NOT_AUTHORIZED,
-			     .text = { "Only root may do that." } };
-
-	pthread_mutex_lock(&m->lock);
-	(void)snprintf(m->submitted, sizeof(m->submitted), "trim %s min %llu", mount,
-		       (unsigned long long)min_bytes);
-	pthread_mutex_unlock(&m->lock);
-	done(&f, 9, userdata);
-}
-
 void operation_submit(struct operations *m, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *o,
 		      submit_done_t done, void *userdata)
@@ -363,12 +350,6 @@ void operation_policy_run(struct operations *m, const struct caller *c, const ch
 	done(&f, strlen(name), userdata);
 }
 
-const struct trim_total *operation_trim_totals(struct operations *m)
-{
-	(void)m;
-	return NULL;
-}
-
 struct pacers *operation_pacers(struct operations *m)
 {
 	(void)m;
@@ -410,7 +391,7 @@ const char *job_state_name(enum job_state s)
 
 const char *job_kind_name(enum job_kind k)
 {
-	return k == JOB_TRIM ? "trim" : "delete";
+	return k == JOB_RMDIR ? "rmdir" : "delete";
 }
 
 const char *job_priority_name(enum job_priority p)

@@ -80,7 +80,7 @@ void assert_defaults(const struct config *c)
 	ck_assert_ptr_null(c->protect[0]);
 	ck_assert_ptr_null(c->trim_schedule);
 	ck_assert_uint_eq(c->n_trims, 0);
-	ck_assert_uint_eq(c->trim_limits.min_bytes + c->trim_limits.after_bytes, 0);
+	ck_assert_uint_eq(c->trim_limits.min_bytes, 0);
 	ck_assert_ptr_null(c->fleet_database);
 	ck_assert_ptr_null(c->fleet_name);
 	ck_assert_ptr_null(c->fleet_uid_space);

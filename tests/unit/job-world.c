@@ -242,7 +242,7 @@ enum error_cause job_world_change(struct job_world *w, const struct job_change *
 	struct job *j = job_table_find(&w->jobs.table, id);
 	struct failure f = { 0 };
 
-	if (!control_may_change(to, j, &f))
+	if (!control_may(CONTROL_CHANGE, j, &f))
 		return f.cause;
 	w->answered = false;
 	control_change(j, to, on_answered, w);

@@ -471,11 +471,12 @@ static char *uncommented(void)
 START_TEST(the_shipped_file_has_the_defaults)
 {
 	static const char *const keys[] = {
-		"spools:",  "pacing:",   "latency:",     "min-rate:",      "max-rate:",
-		"trim:",    "schedule:", "filesystems:", "min:",           "after:",
-		"devices:", "urgent:",   "below:",       "until:",         "staging:",
-		"undo:",    "history:",  "limits:",      "jobs-per-user:", "names-per-user:",
-		"protect:", "policies:", "windows:",     "fleet:"
+		"spools:",   "pacing:",        "latency:",        "min-rate:",
+		"max-rate:", "trim:",          "schedule:",       "filesystems:",
+		"min:",      "devices:",       "urgent:",         "below:",
+		"until:",    "staging:",       "undo:",           "history:",
+		"limits:",   "jobs-per-user:", "names-per-user:", "protect:",
+		"policies:", "windows:",       "fleet:"
 	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
 	struct config *c;
@@ -551,19 +552,17 @@ START_TEST(trims_are_read)
 	struct config *c;
 
 	(void)config_dir_make();
-	c = load_good("trim:\n  schedule: Sun 03:00\n  filesystems: [/srv//, /]\n  min: 1M\n"
-		      "  after: 50G\n");
+	c = load_good("trim:\n  schedule: Sun 03:00\n  filesystems: [/srv//, /]\n  min: 1M\n");
 	ck_assert_str_eq(c->trim_schedule, "Sun 03:00");
 	ck_assert_uint_eq(c->trim_schedule_place.line, 2);
 	ck_assert_uint_eq(c->trim_limits.min_bytes, MiB(1));
-	ck_assert_uint_eq(config_trims(c, "/srv")->after_bytes, 50ULL << 30);
 	ck_assert_uint_eq(config_trims(c, "/")->min_bytes, MiB(1));
 	ck_assert_ptr_null(config_trims(c, "/home"));
 	ck_assert(config_trims_together(c));
 	config_free(c);
-	c = load_good("trim: {schedule: off, filesystems: all, min: 0, after: off}\n");
+	c = load_good("trim: {schedule: off, filesystems: all, min: 0}\n");
 	ck_assert_ptr_null(c->trim_schedule);
-	ck_assert_uint_eq(c->trim_limits.min_bytes + c->trim_limits.after_bytes, 0);
+	ck_assert_uint_eq(c->trim_limits.min_bytes, 0);
 	ck_assert_ptr_eq(config_trims(c, "/home"), &c->trim_limits);
 	ck_assert(!config_trims_together(c));
 	config_free(c);
@@ -577,17 +576,15 @@ START_TEST(trims_of_single_filesystems_are_read)
 	struct config *c;
 
 	(void)config_dir_make();
-	c = load_good("trim:\n  filesystems:\n    /srv/: {schedule: daily, after: 1G}\n    /: {}\n"
+	c = load_good("trim:\n  filesystems:\n    /srv/: {schedule: daily}\n    /: {}\n"
 		      "    /old: {schedule: off, min: 0}\n  schedule: weekly\n  min: 1M\n");
 	ck_assert_uint_eq(c->n_trims, 3);
 	ck_assert_str_eq(c->trims[0].mount, "/srv");
 	ck_assert_str_eq(c->trims[0].schedule, "daily");
 	ck_assert_uint_eq(c->trims[0].schedule_place.line, 3);
-	ck_assert_uint_eq(config_trims(c, "/srv")->after_bytes, 1ULL << 30);
 	ck_assert_uint_eq(config_trims(c, "/srv")->min_bytes, MiB(1));
 	ck_assert(!config_trim_is_apart(&c->trims[1]));
 	ck_assert_uint_eq(config_trims(c, "/")->min_bytes, MiB(1));
-	ck_assert_uint_eq(config_trims(c, "/")->after_bytes, 0);
 	ck_assert(config_trim_is_apart(&c->trims[2]));
 	ck_assert_ptr_null(c->trims[2].schedule);
 	ck_assert_uint_eq(config_trims(c, "/old")->min_bytes, 0);

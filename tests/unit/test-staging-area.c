@@ -63,8 +63,7 @@ static void area_open(void)
 	struct submitter *submitter;
 
 	ck_assert_int_eq(submitter_get(&submitter, &w.submitters, &who), 0);
-	ck_assert_int_eq(
-		staging_area_get(&area, &w.submitters, submitter, JOB_DELETE, w.mount, "", 0), 0);
+	ck_assert_int_eq(staging_area_get(&area, &w.submitters, submitter, w.mount, "", 0), 0);
 	submitter_unref(submitter);
 }
 

@@ -342,10 +342,8 @@ START_TEST(a_store_of_the_first_version_gets_its_history)
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	store_close(s);
-	(void)state_change(&d, "DROP TABLE history; DROP INDEX jobs_trims; "
-			       "ALTER TABLE jobs DROP COLUMN kind; "
-			       "ALTER TABLE jobs DROP COLUMN trim_min; ALTER TABLE jobs DROP "
-			       "COLUMN longest_step; " DROP_FLEET "PRAGMA user_version = 1");
+	(void)state_change(&d, "DROP TABLE history; ALTER TABLE jobs DROP COLUMN kind; " DROP_FLEET
+			       "PRAGMA user_version = 1");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 5);
 	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, count, &n), 0);
@@ -360,13 +358,11 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 {
 	static const char older[] =
 		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 33);"
-		"DROP INDEX jobs_trims; ALTER TABLE jobs DROP COLUMN kind;"
-		"ALTER TABLE jobs DROP COLUMN trim_min;"
-		"ALTER TABLE jobs DROP COLUMN longest_step;" DROP_FLEET "PRAGMA user_version = 2";
+		"ALTER TABLE jobs DROP COLUMN kind;" DROP_FLEET "PRAGMA user_version = 2";
 	struct job_record job = { .state = JOB_DONE,
 				  .origin = "submit",
 				  .path = "/a",
-				  .kind = JOB_TRIM,
+				  .kind = JOB_RMDIR,
 				  .names = 3,
 				  .bytes_freed = 5 };
 	struct state_dir d;
@@ -387,14 +383,6 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
 	ck_assert_uint_eq(seen.kind, JOB_DELETE);
 	job.state = JOB_QUEUED;
-	job.trim_min_bytes = 4096;
-	job.longest_step_usec = 7;
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
-	ck_assert_uint_eq(seen.kind, JOB_TRIM);
-	ck_assert_uint_eq(seen.trim_min_bytes, 4096);
-	ck_assert_uint_eq(seen.longest_step_usec, 7);
-	job.kind = JOB_RMDIR;
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
 	ck_assert_uint_eq(seen.kind, JOB_RMDIR);

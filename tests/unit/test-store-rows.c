@@ -135,11 +135,11 @@ static void damage_each(const char *table, const char *where, const char *const 
 START_TEST(test_fault_05_a_damaged_row_is_not_handed_out)
 {
 	/* The index by which each_job goes has no row whose state is no state. */
-	static const char *const numbers[] = { "state",        "uid",        "created",
-					       "priority",     "names",      "entries_done",
-					       "errors",       "held_until", "staging_ino",
-					       "attempts",     "kind",       "longest_step",
-					       "others_units", NULL };
+	static const char *const numbers[] = { "state",    "uid",        "created",
+					       "priority", "names",      "entries_done",
+					       "errors",   "held_until", "staging_ino",
+					       "attempts", "kind",       "others_units",
+					       NULL };
 	static const char *const narrow[] = { "state",        "uid",      "gid",
 					      "resume_state", "priority", "staging_type",
 					      "attempts",     "kind",     NULL };

@@ -49,9 +49,7 @@ static struct job_record full_job(void)
 		.started_usec = 11,
 		.finished_usec = 12,
 		.attempts = UINT32_MAX,
-		.kind = JOB_TRIM,
-		.trim_min_bytes = 65536,
-		.longest_step_usec = 62000,
+		.kind = JOB_RMDIR,
 		.others_units = 13,
 		.others_entries = 14,
 		.others_bytes = 15,
@@ -102,8 +100,6 @@ static int assert_job(const struct job_record *r, void *userdata)
 	ck_assert_uint_eq(r->finished_usec, e->finished_usec);
 	ck_assert_uint_eq(r->attempts, e->attempts);
 	ck_assert_uint_eq(r->kind, e->kind);
-	ck_assert_uint_eq(r->trim_min_bytes, e->trim_min_bytes);
-	ck_assert_uint_eq(r->longest_step_usec, e->longest_step_usec);
 	ck_assert_uint_eq(r->others_units, e->others_units);
 	ck_assert_uint_eq(r->others_entries, e->others_entries);
 	ck_assert_uint_eq(r->others_bytes, e->others_bytes);
@@ -146,7 +142,6 @@ START_TEST(an_update_changes_all_but_who_what_and_when)
 	job = (struct job_record){
 		.id = was.id,
 		.kind = was.kind,
-		.trim_min_bytes = was.trim_min_bytes,
 		.uid = was.uid,
 		.gid = was.gid,
 		.groups = was.groups,

@@ -176,7 +176,7 @@ static void jobs_fill(struct job_line *v, size_t n)
 					  .state = "done",
 					  .origin = "spool:/s",
 					  .priority = "low",
-					  .kind = i % 3 == 0 ? "trim" : "delete",
+					  .kind = i % 3 == 0 ? "rmdir" : "delete",
 					  .path = paths[i % ELEMENTSOF(paths)],
 					  .names = 6,
 					  .entries = 5,

@@ -262,14 +262,9 @@ static const struct rule {
 		  "at a time" },
 	{ "all", 0, VERB_TRIM, FIELD(all), .of = "trim",
 	  .help = "all mounted filesystems whose devices discard" },
-	{ "submit", 0, VERB_TRIM, FIELD(submit),
-	  .help = "have the daemon do it, as a job for each filesystem" },
 	{ "configured", 0, VERB_TRIM, FIELD(configured),
-	  .help = "with --submit: as the configuration says; without\nPATH those that have its "
-		  "schedule" },
-	{ "wait", 0, VERB_TRIM, FIELD(wait), .accepted = "done",
-	  .choices = { [WAIT_DONE] = "done" }, .syntax = "[=done]",
-	  .help = "with --submit: wait until all are done" },
+	  .help = "as the configuration says; without PATH all filesystems\nwithout a schedule of "
+		  "their own" },
 	{ "min", 0, VERB_TRIM, take_min, .accepted = "a size above 0, such as 1M",
 	  .syntax = "=SIZE", .help = "leave what is free in smaller pieces" },
 	{ "all", 0, VERB_LIST, FIELD(all), .of = "list", .help = "finished jobs, too" },
@@ -290,9 +285,8 @@ static const struct rule {
 	  .help = "all jobs, and those to come" },
 	{ "to", 0, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
 	  .help = "move it to PATH, not to where it was" },
-	{ "no-ask-password", 0,
-	  VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET | VERB_TRIM,
-	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore, set and trim",
+	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET,
+	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore and set",
 	  .help = "never ask for a password for what is not yours" },
 	{ "until", 0, VERB_PIN, take_until,
 	  .accepted =
@@ -318,9 +312,10 @@ static const struct rule {
 	  .help = "your own policies, with your own rights" },
 	{ "latency", 0, VERB_POLICY, take_latency, .accepted = LATENCY_ACCEPTED, .of = "policy",
 	  .syntax = "=auto|off|TIME", .help = "plan, run: spare foreground I/O during the scan" },
-	{ "state-directory", 0, VERB_POLICY, FIELD(state_dir), .accepted = "a directory",
-	  .syntax = "=DIR", .help = "list, run: the daemon's, where results are kept" },
-	{ "force", 0, VERB_POLICY, FIELD(force),
+	{ "state-directory", 0, VERB_POLICY | VERB_TRIM, FIELD(state_dir),
+	  .accepted = "a directory", .of = "policy and trim", .syntax = "=DIR",
+	  .help = "where results are kept, in place of /var/lib/reclaimd" },
+	{ "force", 0, VERB_POLICY, FIELD(force), .of = "policy",
 	  .help = "run: all of it, even if it is more than max-delete" },
 	{ "wait", 0, VERB_POLICY, FIELD(wait), .accepted = "done",
 	  .choices = { [WAIT_DONE] = "done" }, .syntax = "[=done]",
@@ -543,11 +538,6 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "--configured and --all do not go together";
 	else if (verb & VERB_TRIM && !o->configured && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either PATHs or --all" : "no PATH given, nor --all";
-	else if (verb & VERB_TRIM && !o->submit &&
-		 (o->configured || o->wait != WAIT_NOT || o->no_ask_password))
-		missing = "--configured, --wait and --no-ask-password go with --submit";
-	else if (verb & VERB_TRIM && o->submit && (o->dry_run || o->latency_off || o->latency_usec))
-		missing = "--dry-run and --latency= do not go with --submit";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
 		missing = "--free= takes exactly one PATH";
 	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_RETRY | VERB_SET) &&
@@ -609,4 +599,18 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 		r = remote_become(o->host, argc, given);
 	free(given);
 	return r;
+}
+
+const char *options_environment_dir(const char *variable)
+{
+	const char *dir = getenv(variable);
+
+	return dir && dir[0] == '/' && !strchr(dir, ':') ? dir : NULL;
+}
+
+const char *options_state_dir(const struct options *o)
+{
+	const char *dir = options_environment_dir("STATE_DIRECTORY");
+
+	return o->state_dir ? o->state_dir : dir ? dir : "/var/lib/reclaimd";
 }

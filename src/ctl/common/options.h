@@ -60,14 +60,14 @@ struct options {
 	uint64_t interval_usec;        /* of devices and top */
 	const char *database;          /* of fleet and list; NULL: as it is configured */
 	const char *configuration_dir; /* of policy; NULL: the system's */
-	const char *state_dir;         /* likewise */
+	const char *state_dir;         /* of policy and trim; NULL: the daemon's */
 	const char *output;            /* of metrics; NULL: standard output */
 	enum metrics_format format;
 
 	bool null; /* names in files_from end with NUL, not with a newline */
 	bool dry_run, has_undo, has_by;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
-	bool submit, configured;                             /* of trim */
+	bool configured;                                     /* of trim */
 	bool all;                   /* of list, show, pause, resume, trim */
 	bool fleet;                 /* of list */
 	bool no_legend;             /* of list and spools */
@@ -109,9 +109,9 @@ enum verb_flags {
 #define VERBS_JSON (VERBS_ALL & ~(VERB_METRICS | VERB_TOP | VERB_HELP))
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
-	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
+	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
 	 VERB_RESUME | VERB_RESTORE | VERB_RETRY | VERB_SET | VERB_SPOOLS | VERB_STATUS |          \
-	 VERB_PLAN | VERB_DEVICES | VERB_POLICY | VERB_METRICS | VERB_TOP)
+	 VERB_DEVICES | VERB_POLICY | VERB_METRICS | VERB_TOP)
 
 /* Of these, what can be asked of the daemon in a container: paths would be of this machine, and
  * restore needs the mounts of the process that asks. */
@@ -141,7 +141,13 @@ static inline const char *options_priority(const struct options *o)
 	return priorities[o->priority];
 }
 
-/* May results go through a pager? */
+/* Returns the directory in the environment variable, or NULL if it is unset or is a list. */
+const char *options_environment_dir(const char *variable);
+
+/* Returns the state directory: --state-directory=, $STATE_DIRECTORY or /var/lib/reclaimd. */
+const char *options_state_dir(const struct options *o);
+
+/* Returns true if the results may go through a pager. */
 static inline bool options_page(const struct options *o)
 {
 	return !o->no_pager && !o->quiet && o->json == JSON_OFF;

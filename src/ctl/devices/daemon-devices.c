@@ -67,40 +67,6 @@ json_t *daemon_devices_find(json_t *devices, const char *key)
 	return NULL;
 }
 
-uint64_t daemon_trim_cost(struct client *c, const char *mount)
-{
-	_cleanup_free_ char *target = NULL;
-	sd_bus_message *reply = NULL, *m = NULL;
-	json_auto_t *totals = NULL, *name = NULL;
-	bool hushed = c && c->hushed;
-	uint64_t usec = 0;
-	const json_t *t;
-	size_t i;
-
-	if (c && mount)
-		m = client_message(c, MANAGER_PATH, "org.freedesktop.DBus.Properties", "Get");
-	if (!m)
-		return 0;
-	target = strdup(mount);
-	if (!target) {
-		sd_bus_message_unref(m);
-		return 0;
-	}
-	(void)mounts_unescape(target);
-	name = json_path(target);
-	c->hushed = true;
-	if (sd_bus_message_append(m, "ss", MANAGER_INTERFACE, "TrimTotals") < 0)
-		sd_bus_message_unref(m);
-	else if (client_send(c, m, PATIENCE_USEC, &reply) == 0)
-		(void)answer_take(reply, "v", NULL, &totals);
-	c->hushed = hushed;
-	json_array_foreach(totals, i, t) {
-		if (json_equal(json_array_get(t, 0), name))
-			usec = (uint64_t)json_integer_value(json_array_get(t, 5));
-	}
-	return usec;
-}
-
 void daemon_device_print(const json_t *d)
 {
 	char n[28], rate[16];

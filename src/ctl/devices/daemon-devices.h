@@ -15,11 +15,6 @@ int daemon_devices_get(struct client *c, json_t **ret);
 /* What is said of one device set, or NULL. */
 json_t *daemon_devices_find(json_t *devices, const char *key);
 
-/* What a MiB took in the first step of the last trim that the daemon has made of the filesystem at
- * a mount point, which is as the mount table has it, in microseconds; 0: that is not known. A
- * daemon that does not answer is not waited for. */
-uint64_t daemon_trim_cost(struct client *c, const char *mount);
-
 /* " reclaimd: paced, 1,234 entries/s, 200 MiB/s, ..." */
 void daemon_device_print(const json_t *device);
 

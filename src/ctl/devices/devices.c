@@ -19,11 +19,10 @@
  *   pressure              {some_usec, full_usec, now: {some_usec, full_usec}}, or null: of the
  *                         whole system
  *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib,
- *                         fstab, first_step_usec_per_mib}: mode and gentlest are none, online or
+ *                         fstab}: mode and gentlest are none, online or
  *                         asynchronous, the latter null where it is not known; usec_per_mib: what a
  *                         discard has taken since boot, or null; fstab: a line that sets it, or
- *                         null; first_step_usec_per_mib: what it took in the first step of the last
- *                         trim by the daemon that runs, or null; null without devices
+ *                         null; null without devices
  *   daemon                what a running reclaimd says of them while it deletes there: see
  *                         daemon-devices.h, without its key and name; or null
  */
@@ -95,7 +94,6 @@ int verb_devices(const struct options *o, struct client *c)
 	for (size_t i = 0; i < n; i++) {
 		json_t *v;
 
-		snapshots[i].discards.first_step_usec = daemon_trim_cost(c, snapshots[i].mount);
 		v = device_snapshot_json(&snapshots[i]);
 		(void)json_object_set_new(v, "daemon", of_daemon(daemon, snapshots[i].d.key));
 		(void)json_array_append_new(array, v);

@@ -96,15 +96,13 @@ static const char *mode_name(enum discard_mode m)
 
 json_t *discard_setup_json(const struct discard_setup *s)
 {
-	return json_pack("{sssbsosIsIsososo}", "mode", mode_name(s->mode), "possible",
+	return json_pack("{sssbsosIsIsoso}", "mode", mode_name(s->mode), "possible",
 			 (int)s->possible, "gentlest",
 			 s->is_known ? json_string(mode_name(s->gentlest)) : json_null(),
 			 "granularity_bytes", (json_int_t)s->granularity_bytes, "max_bytes",
 			 (json_int_t)s->max_bytes, "usec_per_mib",
 			 s->usec_per_mib >= 0 ? json_real(s->usec_per_mib) : json_null(), "fstab",
-			 s->fstab[0] ? json_path(s->fstab) : json_null(), "first_step_usec_per_mib",
-			 s->first_step_usec > 0 ? json_integer((json_int_t)s->first_step_usec)
-						: json_null());
+			 s->fstab[0] ? json_path(s->fstab) : json_null());
 }
 
 static const char *mode_words(const char *mode)
@@ -116,23 +114,15 @@ static const char *mode_words(const char *mode)
 	return "none: what is freed is discarded by a trim";
 }
 
-/* What a MiB takes: as a trim has measured it, or else as the kernel counts. */
+/* Formats the mean time of a discard per MiB since boot. */
 static void cost_words(const json_t *setup, char *buf, size_t len)
 {
-	const json_t *counted = json_object_get(setup, "usec_per_mib");
-	uint64_t first = json_number(setup, "first_step_usec_per_mib");
-	char mean[48] = "";
+	const json_t *mean = json_object_get(setup, "usec_per_mib");
 
-	if (json_is_real(counted))
-		(void)snprintf(mean, sizeof(mean), "%.2fms", json_real_value(counted) / 1e3);
-	if (first > 0)
-		(void)snprintf(buf, len, "a MiB takes %.2fms (first step of a trim%s%s%s)",
-			       (double)first / 1e3, mean[0] ? "; " : "", mean,
-			       mean[0] ? " since boot" : "");
-	else if (mean[0])
-		(void)snprintf(buf, len, "a MiB takes %s", mean);
+	if (json_is_real(mean))
+		(void)snprintf(buf, len, "a MiB takes %.2fms", json_real_value(mean) / 1e3);
 	else
-		(void)snprintf(buf, len, "what a MiB takes is not measured yet");
+		(void)snprintf(buf, len, "the time per MiB is not measured yet");
 }
 
 void discard_setup_texts(const json_t *setup, char *now, size_t now_size, char *advice,

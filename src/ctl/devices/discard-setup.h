@@ -24,7 +24,6 @@ struct discard_setup {
 	/* What a MiB has taken there since it appeared, with what discards waited for each other;
 	 * below 0: not known, as next to nothing was discarded. */
 	double usec_per_mib;
-	uint64_t first_step_usec; /* what it took in the first step of a trim; 0: not known */
 	char fstab[512]; /* the line for /etc/fstab, where the gentlest is not what is set; or "" */
 };
 
@@ -32,8 +31,7 @@ struct discard_setup {
 void discard_setup_find(struct discard_setup *ret, const char *type, const char *options,
 			const char *source, const char *mount_point, const struct blockdevs *b);
 
-/* For programs: {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib, fstab,
- * first_step_usec_per_mib}. */
+/* For programs: {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib, fstab}. */
 json_t *discard_setup_json(const struct discard_setup *s);
 
 /* For people, from that: a text of one line, and what to do in the second, or "". */

@@ -50,11 +50,5 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 /* Asks of a running job whether all is deleted, and only what that leaves is written back. */
 void job_line_settling(struct client *c, struct job_line *j);
 
-/* Whether it tells devices what is free, and deletes nothing. */
-static inline bool job_is_trim(const char *kind)
-{
-	return strcmp(kind, "trim") == 0;
-}
-
 /* Whether a job in this state will not change any more. */
 bool job_is_finished(const char *state);

@@ -67,9 +67,7 @@ void job_end_print(const struct job_line *j)
 	FILE *out = sentence_begin(&line, stdout);
 
 	(void)fprintf(out, "Job %" PRIu64 " %s", j->id, j->settling ? "deleted" : j->state);
-	if (job_is_trim(j->kind))
-		(void)fprintf(out, ": %s trimmed", size_format(size, sizeof(size), j->bytes_freed));
-	else if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
+	if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
 		(void)fprintf(out, ": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
 			      entries_word(j->entries_done),
 			      size_format(size, sizeof(size), j->bytes_freed));
@@ -198,9 +196,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 		user,
 		j->priority,
 		origin,
-		job_is_trim(j->kind) ? ""
-				     : entries_format(entries, sizeof(entries), j->entries_done,
-						      j->entries, "/"),
+		entries_format(entries, sizeof(entries), j->entries_done, j->entries, "/"),
 		bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
 		when_usec(j) > 0 ? distance_format(when, when_usec(j), now) : "",
 		path,

@@ -13,7 +13,7 @@
 
 /* The keys of a job in a list: id, state, uid, origin, priority, path, entries, entries_done,
  * bytes, bytes_freed (of a trim: trimmed), errors, created_usec, held_until_usec, started_usec,
- * finished_usec, kind (delete, trim, rmdir), names (how many; path is of the first). */
+ * finished_usec, kind (delete, rmdir), names (how many; path is of the first). */
 json_t *job_line_json(const struct job_line *j);
 
 /* Prints an array of these, as json_print() would. After json_init. */

@@ -38,7 +38,6 @@ static const struct printed_property table[] = {
 	{ "Rate", "rate" },
 	{ "EntriesRate", "entries_rate" },
 	{ "ExpectedEndUSec", "expected_end_usec" },
-	{ "LongestStepUSec", "longest_step_usec" },
 	{ "UnitsOpen", "units_open" },
 	{ "OthersClaimed", "others_claimed" },
 	{ "OthersUnits", "others_units" },

@@ -323,10 +323,6 @@ static int job_check(const struct retry *t, const json_t *j)
 	char what[32], user[40];
 
 	(void)snprintf(what, sizeof(what), "job %" PRIu64, t->id);
-	if (job_is_trim(json_text(j, "kind"))) {
-		complain(what, "is a trim: reclaimctl trim --submit begins another one");
-		return EXIT_FAILED;
-	}
 	if (strcmp(state, "partial") != 0 && strcmp(state, "failed") != 0) {
 		complain(what, "is %s: retry is for jobs that are partial or failed", state);
 		return EXIT_FAILED;

@@ -5,7 +5,7 @@
  * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling, owed (bytes
  * that are still to be written back on its devices),
  * rate and entries_rate (a second), expected_end_usec (of a job that runs; 0: not known),
- * longest_step_usec (of a trim), units_open and others_claimed (while it is shared with other hosts
+ * units_open and others_claimed (while it is shared with other hosts
  * of a fleet), others_units, others_entries and others_bytes (what they have done of it), problems
  * [{path, what, error, is_error}] and contents [{path, state}]; of both the first thousand, or all
  * with --all.
@@ -52,28 +52,21 @@ static void progress_lines(const json_t *j, bool running)
 	uint64_t bytes = json_number(j, "bytes"), freed = json_number(j, "bytes_freed");
 	char words[60], sizes[40], rate[16], count[28], span[32];
 	uint64_t left;
-	bool finished = end > 0, trims = job_is_trim(json_text(j, "kind"));
+	bool finished = end > 0;
 	double seconds;
 
 	if (started == 0 && done == 0)
 		return;
-	if (trims)
-		(void)printf("%10s: %s, in steps of at most %.1f ms\n", "Trimmed",
-			     bytes_format(sizes, sizeof(sizes), freed, bytes),
-			     (double)json_number(j, "longest_step_usec") / 1e3);
-	else
-		(void)printf("%10s: %s %s, %s freed\n", "Deleted",
-			     entries_format(words, sizeof(words), done, entries, " of "),
-			     entries_word(MAX(done, entries)),
-			     bytes_format(sizes, sizeof(sizes), freed, bytes));
+	(void)printf("%10s: %s %s, %s freed\n", "Deleted",
+		     entries_format(words, sizeof(words), done, entries, " of "),
+		     entries_word(MAX(done, entries)),
+		     bytes_format(sizes, sizeof(sizes), freed, bytes));
 	end = finished ? end : realtime_usec();
 	seconds = started > 0 && end > started ? (double)(end - started) / USEC_PER_SEC : 0;
 	if (seconds < 0.001 || (!running && !finished))
 		return;
-	(void)printf("%10s: ", "Rate");
-	if (!trims)
-		(void)printf("%s entries/s, ", count_format(count, sizeof(count),
-							    (uint64_t)((double)done / seconds)));
+	(void)printf("%10s: %s entries/s, ", "Rate",
+		     count_format(count, sizeof(count), (uint64_t)((double)done / seconds)));
 	(void)printf("%s/s", size_format(rate, sizeof(rate), (uint64_t)((double)freed / seconds)));
 	left = running ? estimate_average(end - started, (double)freed, (double)bytes) : 0;
 	if (left > 0)

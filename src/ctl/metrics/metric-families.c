@@ -110,18 +110,23 @@ static const struct family of_live[] = {
 	{ "reclaimd_device_mode", STATESET, NULL, NULL, "device", "How it is paced there now." },
 };
 
-/* Of trims. */
-static const struct family trims_ended = {
-	"reclaimd_trims", COUNTER, NULL, NULL, "state", "Trims that have ended, by how."
-};
-
-/* Of the trims of each filesystem, which is an array with these behind the mount point. */
-static const struct family of_trims[] = {
-	{ "reclaimd_trimmed_bytes", COUNTER, "bytes", NULL, "filesystem", "Bytes trimmed there." },
-	{ "reclaimd_trim_longest_step_seconds", GAUGE, "seconds", NULL, "filesystem",
-	  "What the longest step of a trim took there." },
-	{ "reclaimd_trim_last_done_timestamp_seconds", GAUGE, "seconds", NULL, "filesystem",
-	  "When the last trim was done there; 0: never." },
+/* The last trim of each filesystem, and the keys of trim-state.h. */
+static const struct trim_family {
+	struct family f;
+	const char *key;
+} of_trims[] = {
+	{ { "reclaimd_trim_last_timestamp_seconds", GAUGE, "seconds", NULL, "filesystem",
+	    "Time of the last trim." },
+	  "finished_usec" },
+	{ { "reclaimd_trim_last_trimmed_bytes", GAUGE, "bytes", NULL, "filesystem",
+	    "Bytes that the last trim trimmed." },
+	  "trimmed_bytes" },
+	{ { "reclaimd_trim_last_longest_step_seconds", GAUGE, "seconds", NULL, "filesystem",
+	    "Duration of the longest step of the last trim." },
+	  "longest_step_usec" },
+	{ { "reclaimd_trim_last_failed", GAUGE, NULL, NULL, "filesystem",
+	    "1 if the last trim failed or was stopped, else 0." },
+	  NULL },
 };
 
 /* Of each policy, and where in what policy-state.h has of it. */
@@ -352,38 +357,26 @@ static void totals_write(const struct writer *w, const struct metrics *m)
 
 static void trims_write(const struct writer *w, const struct metrics *m)
 {
-	const json_t *totals = json_object_get(m->manager, "TrimTotals"), *t, *n;
-	json_auto_t *ended = json_object();
-	const char *state;
+	const json_t *t;
 	char text[40];
 	size_t k;
 
-	json_array_foreach(totals, k, t) {
-		json_t *v = json_array_get(t, ELEMENTSOF(of_trims) + 1);
-
-		json_object_foreach(v, state, n)
-			(void)json_object_set_new(
-				ended, state,
-				json_integer(json_integer_value(n) +
-					     json_integer_value(json_object_get(ended, state))));
-	}
-	head_write(w, &trims_ended);
-	json_object_foreach(ended, state, n)
-		sample_write(w, &trims_ended, state, number_of(n));
 	for (size_t i = 0; i < ELEMENTSOF(of_trims); i++) {
-		const struct family *f = &of_trims[i];
+		const struct trim_family *f = &of_trims[i];
 
-		head_write(w, f);
-		json_array_foreach(totals, k, t) {
-			const char *mount = json_string_value(json_array_get(t, 0));
+		head_write(w, &f->f);
+		json_array_foreach(m->trims, k, t) {
+			bool failed = strcmp(json_text(t, "outcome"), "trimmed") != 0;
+			const json_t *n = f->key ? json_object_get(t, f->key) : NULL;
 
-			if (f->kind == COUNTER) {
-				sample_write(w, f, mount, number_of(json_array_get(t, i + 1)));
-				continue;
-			}
-			(void)fprintf(w->f, "%s{filesystem=\"", f->name);
-			label_write(w->f, mount ? mount : "");
-			(void)fprintf(w->f, "\"} %s\n", seconds(text, json_array_get(t, i + 1)));
+			(void)fprintf(w->f, "%s{filesystem=\"", f->f.name);
+			label_write(w->f, json_text(t, "mount"));
+			if (!f->key)
+				(void)fprintf(w->f, "\"} %d\n", (int)failed);
+			else if (strcmp(f->f.unit, "seconds") == 0)
+				(void)fprintf(w->f, "\"} %s\n", seconds(text, n));
+			else
+				(void)fprintf(w->f, "\"} %" PRIu64 "\n", number_of(n));
 		}
 	}
 }

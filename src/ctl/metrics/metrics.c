@@ -14,6 +14,7 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/replace-file.h"
 #include "ctl/policy/policy-state.h"
+#include "ctl/trim/trim-state.h"
 #include "base/fd.h"
 #include "ctl/common/verbs.h"
 
@@ -55,11 +56,12 @@ static int absent(const struct options *o)
 	return r == 0 ? EXIT_NO_DAEMON : r;
 }
 
-/* What the configuration on disk, and the records of the policies that are in force, say. */
-static void policies_add(const struct options *o, struct client *c, struct metrics *m)
+/* Adds the results of policies and trims, which are in the state directory. */
+static void results_add(const struct options *o, struct client *c, struct metrics *m)
 {
 	bool wrong;
 
+	m->trims = trim_state_read(options_state_dir(o));
 	m->policies = policy_states_of_daemon(o, c, &wrong);
 	if (wrong)
 		(void)json_object_set_new(m->manager, "ConfigurationError",
@@ -75,7 +77,7 @@ int verb_metrics(const struct options *o, struct client *c)
 		return absent(o);
 	r = metrics_get(c, &m);
 	if (r == 0)
-		policies_add(o, c, &m);
+		results_add(o, c, &m);
 	if (r == 0)
 		r = publish(o, &m);
 	metrics_done(&m);

@@ -14,6 +14,7 @@ struct metrics {
 	json_t *spools;   /* arrays, as ListSpools has them */
 	json_t *devices;  /* that are in use: daemon-devices.h */
 	json_t *policies; /* objects, as policy-state.h has them; NULL: not known */
+	json_t *trims;    /* objects, see trim-state.h */
 };
 
 /* Reads everything. Returns 0 or an exit status; either way metrics_done frees what there is. */

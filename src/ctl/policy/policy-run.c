@@ -273,7 +273,7 @@ static enum result_status status_of(int exit_status)
 
 static void record(const struct running *u, const struct policy_result *result)
 {
-	const char *dir = policy_state_dir(u->o);
+	const char *dir = options_state_dir(u->o);
 	int r = u->o->dry_run ? 0 : policy_result_write(dir, u->look.policy->name, result);
 
 	if (r < 0)
@@ -286,7 +286,7 @@ static void record_begin(struct running *u)
 	struct policy_result before;
 
 	/* What cannot be read is none. */
-	if (policy_result_read(policy_state_dir(u->o), u->look.policy->name, &before) < 0)
+	if (policy_result_read(options_state_dir(u->o), u->look.policy->name, &before) < 0)
 		before = (struct policy_result){ 0 };
 	result_begin(&u->result, &before, realtime_usec());
 }
@@ -356,7 +356,7 @@ static int job_wait(struct running *u, int r)
 	if (waited != EXIT_DONE)
 		tell_problems(u);
 	/* Another run may have begun by now, and has the last word. */
-	if (policy_result_read(policy_state_dir(u->o), u->look.policy->name, &now) < 0)
+	if (policy_result_read(options_state_dir(u->o), u->look.policy->name, &now) < 0)
 		return waited ? waited : r;
 	if (now.job == u->job)
 		memcpy(now.why, u->result.why, sizeof(now.why));

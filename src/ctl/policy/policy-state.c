@@ -19,7 +19,6 @@
 #include "ctl/output/timestamps.h"
 #include "policy/scan/scan.h"
 
-#define STATE_DIR "/var/lib/reclaimd"
 #define RECORD_MODE 0600
 #define MANAGER "org.freedesktop.systemd1"
 /* It says so at once, or not at all. */
@@ -27,21 +26,6 @@
 
 /* ---- the record -------------------------------------------------------------------------------
  */
-
-/* Of a list of directories none is meant. */
-static const char *environment_dir(const char *variable)
-{
-	const char *dir = getenv(variable);
-
-	return dir && dir[0] == '/' && !strchr(dir, ':') ? dir : NULL;
-}
-
-const char *policy_state_dir(const struct options *o)
-{
-	const char *dir = environment_dir("STATE_DIRECTORY");
-
-	return o->state_dir ? o->state_dir : dir ? dir : STATE_DIR;
-}
 
 int policy_result_read(const char *dir, const char *name, struct policy_result *ret)
 {
@@ -344,7 +328,7 @@ static json_t *state_json(const struct view *v, const struct config_policy *p)
  * Rules and directories it does not tell. */
 static json_t *states_in_force(const struct options *o, struct client *client)
 {
-	struct view v = { .dir = policy_state_dir(o), .client = client };
+	struct view v = { .dir = options_state_dir(o), .client = client };
 	sd_bus_message *reply = NULL;
 	json_auto_t *told = NULL;
 	json_t *list, *p;
@@ -385,7 +369,7 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 json_t *policy_states_json(const struct options *o, const struct config *config,
 			   struct client *client)
 {
-	struct view v = { .dir = policy_state_dir(o), .client = client, .of_user = o->user };
+	struct view v = { .dir = options_state_dir(o), .client = client, .of_user = o->user };
 	json_t *list = json_array();
 
 	if (config->n_policies > 0) {
@@ -407,15 +391,15 @@ static void pass_over(const struct config_error *e, void *userdata)
 
 json_t *policy_states_of_daemon(const struct options *o, struct client *client, bool *ret_wrong)
 {
-	const char *dir = environment_dir("CONFIGURATION_DIRECTORY");
+	const char *dir = options_environment_dir("CONFIGURATION_DIRECTORY");
 	struct config *config = NULL;
 	json_t *list = NULL;
 	int r;
 
 	*ret_wrong = false;
 	/* One that is not where it usually is may have another configuration. */
-	if (o->machine ||
-	    ((o->runtime_dir || reach_environment_dir()) && !environment_dir("STATE_DIRECTORY")))
+	if (o->machine || ((o->runtime_dir || reach_environment_dir()) &&
+			   !options_environment_dir("STATE_DIRECTORY")))
 		return NULL;
 	r = config_load(&config, CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, pass_over, NULL);
 	*ret_wrong = r == -EBADMSG;

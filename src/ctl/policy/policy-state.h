@@ -31,9 +31,6 @@
 #include "ctl/common/client.h"
 #include "policy/result.h"
 
-/* Where the results are: --state-directory, $STATE_DIRECTORY or the usual place. */
-const char *policy_state_dir(const struct options *o);
-
 /* Reads the last result of a policy; where there is none, *ret is all zero. Returns 0 or a negative
  * errno. */
 int policy_result_read(const char *dir, const char *name, struct policy_result *ret);

@@ -109,7 +109,7 @@ static int clock_write(int fd, const struct clock_reading *now)
 
 int policy_turn(const struct options *o, int *ret_status)
 {
-	const char *dir = policy_state_dir(o);
+	const char *dir = options_state_dir(o);
 	_cleanup_close_ int fd = turn_open(dir, o->dry_run);
 	struct clock_reading now;
 	int r = fd < 0 ? fd : clocks_read(&now);

@@ -35,7 +35,7 @@ static struct sum sum_up(const struct trim_paths *p)
 	return s;
 }
 
-static const char *outcome_name(const struct trim_path *p, bool dry_run)
+const char *trim_outcome_name(const struct trim_path *p, bool dry_run)
 {
 	switch (p->outcome) {
 	case TRIM_DONE:
@@ -64,8 +64,8 @@ static json_t *path_json(const struct trim_path *p, bool dry_run)
 	const struct trim_result *r = &p->result;
 
 	return json_pack("{sosssssssosIsIsssosIsIsIsIsI}", "path", json_path(p->path), "type",
-			 t->type, "device", t->device, "outcome", outcome_name(p, dry_run), "why",
-			 p->why[0] ? json_words(p->why) : json_null(), "size_bytes",
+			 t->type, "device", t->device, "outcome", trim_outcome_name(p, dry_run),
+			 "why", p->why[0] ? json_words(p->why) : json_null(), "size_bytes",
 			 (json_int_t)t->size_bytes, "free_bytes", (json_int_t)t->free_bytes,
 			 "bound", trim_bound_name(r->bound), "backing_file",
 			 t->backing[0] ? json_path(t->backing) : json_null(), "trimmed_bytes",

@@ -20,7 +20,11 @@
 #include <stdbool.h>
 
 struct options;
+struct trim_path;
 struct trim_paths;
 
-/* stopped: by a signal. */
+/* Returns the name of the outcome of `p` in JSON. */
+const char *trim_outcome_name(const struct trim_path *p, bool dry_run);
+
+/* Prints the results. `stopped` is true if a signal ended the run early. */
 void trim_print(const struct trim_paths *p, const struct options *o, bool stopped);

@@ -10,7 +10,6 @@
 #include "base/macros.h"
 #include "base/staging-dir.h"
 #include "daemon/fleet/fleet.h"
-#include "daemon/jobs/trim-totals.h"
 #include "daemon/spools/spool.h"
 #include "daemon/workers/pacers.h"
 #include "operations.h"
@@ -114,16 +113,6 @@ const struct field latency_fields[] = {
 	FIELD(device_latency, "Count", "t", NUMBER, count),
 	FIELD(device_latency, "HalfUSec", "t", USEC, half_usec),
 	FIELD(device_latency, "MostUSec", "t", USEC, most_usec),
-	{ 0 },
-};
-
-const struct field trim_total_fields[] = {
-	FIELD(trim_total, "Mount", "ay", PATH, mount),
-	FIELD(trim_total, "Trimmed", "t", NUMBER, trimmed_bytes),
-	FIELD(trim_total, "LongestStepUSec", "t", USEC, longest_step_usec),
-	FIELD(trim_total, "LastDoneUSec", "t", USEC, last_done_usec),
-	FIELD(trim_total, "Finished", "a{st}", FINISHED, finished),
-	FIELD(trim_total, "MebibyteUSec", "t", USEC, mib_usec),
 	{ 0 },
 };
 

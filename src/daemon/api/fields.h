@@ -87,7 +87,6 @@ struct field {
 	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
 	F("Settling", "b", BOOL, settling, CHANGES)                                                \
 	F("Owed", "t", NUMBER, owed_bytes, CHANGES)                                                \
-	F("LongestStepUSec", "t", USEC, longest_step_usec, CHANGES)                                \
 	F("UnitsOpen", "t", NUMBER, units_open, CHANGES)                                           \
 	F("OthersClaimed", "t", NUMBER, others_claimed, CHANGES)                                   \
 	F("OthersUnits", "t", NUMBER, others_units, CHANGES)                                       \
@@ -178,8 +177,6 @@ extern const struct field job_line_fields[], problem_fields[], entry_fields[], k
 extern const struct field adoption_fields[];
 /* Of a device_latency (daemon/workers/pacers.h). */
 extern const struct field latency_fields[];
-/* Of a trim_total (daemon/jobs/trim-totals.h). */
-extern const struct field trim_total_fields[];
 
 struct device_view {
 	char *name;

@@ -94,17 +94,6 @@ void operation_submit(struct operations *o, const struct caller *c,
 		submit_begin(o->jobs, &c->id, view_fd, groups, n, how, done, userdata);
 }
 
-void operation_trim(struct operations *o, const struct caller *c, const char *mount,
-		    uint64_t min_bytes, trim_submitted_t done, void *userdata)
-{
-	struct failure f = { 0 };
-
-	if (!operations_stopping(o, &f) && authorize_everybody(c, &f, "have a filesystem trimmed"))
-		trim_submit(o->jobs, mount, min_bytes, "submit", done, userdata);
-	else
-		done(&f, 0, userdata);
-}
-
 /* ---- several jobs at once ---------------------------------------------------------------------
  */
 
@@ -167,7 +156,7 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum contr
 
 		s->ids[i] = ids[i];
 		if (j && to)
-			(void)control_may_change(to, j, &f);
+			(void)control_may(CONTROL_CHANGE, j, &f);
 		else if (j)
 			(void)control_may(verb, j, &f);
 	}
@@ -313,7 +302,7 @@ static void freed_view(struct jobs *jobs, struct daemon_view *ret)
 	LIST_FOREACH(remainder, &jobs->remainders, link)
 		bytes += remainder_bytes(remainder);
 	LIST_FOREACH(area, &jobs->submitters->areas, link) {
-		if (!area->running || area->kind == JOB_TRIM)
+		if (!area->running)
 			continue;
 		job_snapshot(area->running, &now);
 		entries += now.entries_done - area->running->r.entries_done;
@@ -355,11 +344,6 @@ void operation_view(struct operations *o, struct daemon_view *ret)
 struct pacers *operation_pacers(struct operations *o)
 {
 	return o->jobs->context->pacers;
-}
-
-const struct trim_total *operation_trim_totals(struct operations *o)
-{
-	return LIST_FIRST(&o->jobs->trim_totals);
 }
 
 /* ---- what other processes leave ---------------------------------------------------------------

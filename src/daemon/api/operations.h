@@ -17,7 +17,6 @@
 #include "daemon/jobs/job-control.h"
 #include "daemon/jobs/job-submit.h"
 #include "daemon/jobs/sharing.h"
-#include "daemon/jobs/trim-accept.h"
 
 struct context;
 struct field;
@@ -36,12 +35,6 @@ typedef void (*operation_done_t)(const struct failure *f, void *userdata);
 void operation_submit(struct operations *o, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *how,
 		      submit_done_t done, void *userdata);
-
-/* Has what is free on the filesystem at this mount point given back to its devices. For root, and
- * where polkit agrees. Answers when the job is durable; with the number of one that is there
- * already. */
-void operation_trim(struct operations *o, const struct caller *c, const char *mount,
-		    uint64_t min_bytes, trim_submitted_t done, void *userdata);
 
 /* What a host that is gone for good has left becomes jobs of this host; dry_run: it is only looked
  * through. Each thing that is there is told, with adoption_fields, before the answer. For root. */
@@ -146,9 +139,6 @@ struct daemon_view {
 
 void operation_view(struct operations *o, struct daemon_view *ret);
 struct pacers *operation_pacers(struct operations *o);
-/* The first of what there is to tell of trims, or NULL; they live until the next turn of the loop.
- */
-const struct trim_total *operation_trim_totals(struct operations *o);
 
 /* A process of the caller has deleted so much by itself on the filesystem of this directory, and
  * may not write back what that leaves: has it done here, and answers when it is. The descriptor is

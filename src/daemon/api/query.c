@@ -68,7 +68,7 @@ static void show(struct listing *l, const struct job_record *r)
 
 static void show_job(struct listing *l, const struct job *j)
 {
-	bool goes_on = j->run || j->trim || j->remainder;
+	bool goes_on = j->run || j->remainder;
 	struct job_record now;
 
 	if (goes_on)

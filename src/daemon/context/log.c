@@ -74,12 +74,7 @@ static void field_add_job(struct fields *f, const struct job_record *r)
 		field_add(f, "ORIGIN=%s", r->origin);
 	field_add(f, "DEVICE=%s", r->mount);
 	field_add(f, "KIND=%s", job_kind_name(r->kind));
-	if (r->kind == JOB_TRIM) {
-		field_add(f, "TRIMMED_BYTES=%" PRIu64, r->bytes_freed);
-		field_add(f, "LONGEST_STEP_USEC=%" PRIu64, r->longest_step_usec);
-	} else {
-		field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
-	}
+	field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
 	field_add(f, "SUBMITTER_UID=%u", (unsigned)r->uid);
 }
 

@@ -21,10 +21,6 @@
 	SD_ID128_MAKE(4b, b3, b5, fe, 0c, 0c, 48, 37, 98, 28, 65, 90, 1a, d8, 81, 67)
 #define MESSAGE_JOB_RETRIED                                                                        \
 	SD_ID128_MAKE(77, 2f, 45, 02, dc, c4, 4e, 90, bb, c3, 16, fc, 60, a1, 06, 51)
-#define MESSAGE_TRIM_ENDED                                                                         \
-	SD_ID128_MAKE(a1, 5c, 4d, af, 62, 4e, 42, 29, 90, ea, 72, 60, 93, 8e, f3, a7)
-#define MESSAGE_TRIM_FAILED                                                                        \
-	SD_ID128_MAKE(8c, b8, 98, 2c, ca, 0f, 4a, 13, 94, 06, f5, c3, 45, 5d, 16, 02)
 #define MESSAGE_STORE_TROUBLE                                                                      \
 	SD_ID128_MAKE(ab, 89, ee, e5, 98, 40, 4c, 2a, 97, cc, d7, 1f, 0c, 7a, f8, 59)
 #define MESSAGE_STAGING_ORPHAN                                                                     \
@@ -35,8 +31,7 @@
 /* A message about a user; past a number of lines in a minute only their number is told. UID_NONE:
  * about no user, always told. The message id, for what may be searched for or counted, may be
  * SD_ID128_NULL. r: of the job that it is about, or NULL; JOB=, JOB_UUID=, KIND=, PATH=, ORIGIN=,
- * DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from it; of a trim, TRIMMED_BYTES= and
- * LONGEST_STEP_USEC= in the stead of FREED_BYTES=. */
+ * DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from it. */
 void log_message(int level, uid_t uid, sd_id128_t message, const struct job_record *r,
 		 const char *format, ...) _printf_(5, 6);
 

@@ -56,8 +56,8 @@ static bool is_busy(const struct fleet *f, const struct fleet_filesystem *fs)
 	const struct staging_area *area;
 
 	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
-		if (area->running && area->kind == JOB_DELETE &&
-		    strcmp(area->mount, fs->path) == 0 && !run_waits_for_hosts(area->running))
+		if (area->running && strcmp(area->mount, fs->path) == 0 &&
+		    !run_waits_for_hosts(area->running))
 			return true;
 	return false;
 }

@@ -291,8 +291,8 @@ void shared_jobs_demand(struct fleet *f, struct fleet_filesystem *fs)
 	const struct staging_area *area;
 
 	LIST_FOREACH(area, &f->jobs->submitters->areas, link)
-		if (area->running && area->kind == JOB_DELETE && area->running->deletes &&
-		    strcmp(area->mount, fs->path) == 0 && may(area->running, f))
+		if (area->running && area->running->deletes && strcmp(area->mount, fs->path) == 0 &&
+		    may(area->running, f))
 			offer(f, area->running, fs);
 }
 

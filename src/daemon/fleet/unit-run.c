@@ -379,8 +379,8 @@ static int area_open(struct unit_run *u, const struct mark_message *mark)
 
 	if (r < 0)
 		return r;
-	r = staging_area_get(&area, u->submitters, u->submitter, JOB_DELETE, u->filesystem->path,
-			     u->owner, mount ? mount->dev : 0);
+	r = staging_area_get(&area, u->submitters, u->submitter, u->filesystem->path, u->owner,
+			     mount ? mount->dev : 0);
 	if (r < 0)
 		return r;
 	staging_area_use(area);

@@ -79,7 +79,7 @@ static bool check_waiting(struct jobs *jobs, bool *near)
 		struct statfs st;
 
 		/* What is known for jobs that come later would be old by then. */
-		if (any && area->kind == JOB_DELETE && ask_mount(jobs, area, &st))
+		if (any && ask_mount(jobs, area, &st))
 			*near = is_near(jobs->context->config, &st, &is_short) || *near;
 		changed = changed || is_short != area->short_of_space;
 		area->short_of_space = is_short;

@@ -210,7 +210,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 	else if (job_adopted_from(&j->r) && j->r.started_usec == 0 && back->back == 0)
 		job_say(j, "had not been moved: it is where %s had staged it",
 			job_adopted_from(&j->r));
-	else if (j->r.kind == JOB_TRIM || j->r.started_usec == 0)
+	else if (j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
 	else if (!remove_remainder_message(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
@@ -241,8 +241,7 @@ static void take_back(struct control *c)
 	 * withdrawn has been marked as that. */
 	if (c->done) {
 		j->r.resume_state = c->target.fd >= 0 ? JOB_QUEUED : c->to;
-		job_say(j, "%s",
-			j->r.kind == JOB_TRIM ? "is being cancelled" : "is being put back");
+		job_say(j, "is being put back");
 	}
 	job_enter(j, PHASE_RETURNING);
 	job_save(j, on_intent, c);
@@ -325,13 +324,6 @@ static const struct {
 
 bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
 {
-	if (verb == CONTROL_RESTORE && j->r.kind == JOB_TRIM) {
-		failure_set(f, ERROR_WRONG_STATE,
-			    "job %" PRIu64 " trims free space: there is nothing to be restored; "
-			    "`reclaimctl cancel %" PRIu64 "` ends it",
-			    j->r.id, j->r.id);
-		return false;
-	}
 	/* What was adopted, and then cancelled, has only another place to go to. */
 	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state) &&
 	    !(job_adopted_from(&j->r) && j->r.state == JOB_PAUSED)) {
@@ -483,15 +475,6 @@ void control_begin(enum control_verb verb, struct job *j, const struct restore_t
 	case CONTROL_CHANGE:
 		assert(false);
 	}
-}
-
-bool control_may_change(const struct job_change *to, const struct job *j, struct failure *f)
-{
-	if (!to->has_deadline || j->r.kind != JOB_TRIM)
-		return control_may(CONTROL_CHANGE, j, f);
-	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " trims free space, which has no deadline",
-		    j->r.id);
-	return false;
 }
 
 void control_change(struct job *j, const struct job_change *to, control_done_t done, void *userdata)

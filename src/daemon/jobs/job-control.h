@@ -29,9 +29,8 @@ struct job_change {
 	uint64_t deadline_usec; /* 0: none */
 };
 
-/* CONTROL_CHANGE is both; of what a job that trims has no use for, control_may_change says so. */
-bool control_may_change(const struct job_change *to, const struct job *j, struct failure *f);
-/* Answers once, when it is on record; in force at once. After control_may_change. */
+/* Changes the priority, the deadline or both. They are in force at once; calls `done` when they are
+ * on record. The caller has checked control_may(). */
 void control_change(struct job *j, const struct job_change *to, control_done_t done,
 		    void *userdata);
 

@@ -8,19 +8,7 @@
 #include "daemon/context/log.h"
 #include "remainder.h"
 #include "schedule.h"
-#include "trim-totals.h"
 #include "withdrawal.h"
-
-static void log_trimmed(const struct job *j, bool bad)
-{
-	char trimmed[16];
-
-	log_job(bad ? LOG_WARNING : LOG_INFO, bad ? MESSAGE_TRIM_FAILED : MESSAGE_TRIM_ENDED, &j->r,
-		"Job %" PRIu64 " is %s: %s of %s trimmed, in steps of at most %.1f ms%s%s", j->r.id,
-		job_state_name(j->r.state), size_format(trimmed, sizeof(trimmed), j->r.bytes_freed),
-		j->r.mount, (double)j->r.longest_step_usec / 1e3, *j->r.message ? "; " : "",
-		j->r.message);
-}
 
 static void log_finished(const struct job *j)
 {
@@ -31,11 +19,6 @@ static void log_finished(const struct job *j)
 	};
 	bool bad = j->r.state == JOB_PARTIAL || j->r.state == JOB_FAILED;
 	char entries[COUNTED_SIZE], freed[16];
-
-	if (j->r.kind == JOB_TRIM) {
-		log_trimmed(j, bad);
-		return;
-	}
 
 	log_job(bad ? LOG_WARNING : LOG_INFO, ids[j->r.state], &j->r,
 		"Job %" PRIu64 " is %s: %s deleted, %s freed%s%s", j->r.id,
@@ -55,7 +38,5 @@ void job_finish(struct job *j, enum job_state s)
 	assert(job_state_finished(s));
 	job_enter(j, PHASE_DONE + (s - JOB_DONE));
 	log_finished(j);
-	if (j->r.kind == JOB_TRIM)
-		trim_totals_finished(j);
 	job_save(j, NULL, NULL);
 }

@@ -10,7 +10,6 @@
 #include "daemon/context/log.h"
 #include "schedule.h"
 #include "staged-names.h"
-#include "trim-totals.h"
 #include "withdrawal.h"
 #include "base/array.h"
 
@@ -102,8 +101,7 @@ static int load_job(const struct job_record *r, void *userdata)
 	}
 	e = submitter_get(&submitter, jobs->submitters, &id);
 	if (e >= 0)
-		e = staging_area_get(&area, jobs->submitters, submitter,
-				     r->kind == JOB_TRIM ? JOB_TRIM : JOB_DELETE, r->mount, r->host,
+		e = staging_area_get(&area, jobs->submitters, submitter, r->mount, r->host,
 				     mount ? mount->dev : 0);
 	if (e >= 0)
 		e = jobs_reserve(jobs, jobs->table.n + 1);
@@ -139,8 +137,6 @@ int recover_load(struct jobs *jobs, struct store *s)
 	free(l.incomplete);
 	if (r >= 0)
 		r = store_history_last(s, &jobs->finished_last);
-	if (r >= 0)
-		r = trim_totals_load(jobs, s);
 	if (r >= 0 && store_meta_get(s, "paused", &paused) >= 0)
 		jobs->paused = strcmp(paused, "yes") == 0;
 	free(paused);

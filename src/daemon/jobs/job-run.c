@@ -18,13 +18,11 @@
 #include "daemon/workers/pacers.h"
 #include "pacing/debt/payer.h"
 #include "job-restore.h"
-#include "job-trim.h"
 #include "remainder.h"
 #include "schedule.h"
 #include "settlement.h"
 #include "sharing.h"
 #include "shrinking.h"
-#include "trim-totals.h"
 #include "undo-deadline.h"
 #include "withdrawal.h"
 #include "base/array.h"
@@ -743,7 +741,6 @@ void run_count(struct job *j, uint64_t entries, uint64_t bytes)
 	j->r.bytes_freed += bytes;
 	j->jobs->entries_freed += entries;
 	j->jobs->bytes_freed += bytes;
-	trim_totals_freed(j, bytes);
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */
@@ -1484,10 +1481,6 @@ void run_begin(struct job *j)
 	struct jobs *jobs = j->jobs;
 	struct job_run *run;
 
-	if (j->r.kind == JOB_TRIM) {
-		trim_begin(j);
-		return;
-	}
 	run = calloc(1, sizeof(*run));
 	if (!run) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
@@ -1534,8 +1527,6 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 {
 	struct job_run *run = j->run;
 
-	if (j->trim)
-		return trim_stop(j, stopped, userdata);
 	if (run->stopped)
 		return -EBUSY;
 	run->stopped = stopped;

@@ -741,8 +741,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 
 	find_mount(s, l);
 	staging_host(s->jobs->context, s->mount, host);
-	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, JOB_DELETE, s->mount,
-			     host, l->dev);
+	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, s->mount, host, l->dev);
 	if (r >= 0)
 		r = jobs_reserve_all(s->jobs);
 	if (r < 0 || !names_wanted(s)) {

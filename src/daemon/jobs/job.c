@@ -11,7 +11,6 @@
 
 #include "settlement.h"
 #include "daemon/context/log.h"
-#include "daemon/trims/trim-task.h"
 #include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -258,7 +257,6 @@ bool job_state_finished(enum job_state s)
 void job_snapshot(const struct job *j, struct job_record *ret)
 {
 	struct run_progress deleted = { 0 }, freed = { 0 };
-	struct trim_task_progress trimmed = { 0 };
 
 	if (j->deletes)
 		worker_progress(j->deletes, &deleted);
@@ -267,10 +265,6 @@ void job_snapshot(const struct job *j, struct job_record *ret)
 	*ret = j->r;
 	ret->entries_done += deleted.entries;
 	ret->bytes_freed += deleted.bytes;
-	if (j->trims)
-		trim_task_progress(j->trims, &trimmed);
-	ret->bytes_freed += trimmed.trimmed_bytes;
-	ret->longest_step_usec = MAX(ret->longest_step_usec, trimmed.longest_step_usec);
 	if (freed.bytes > j->frees_from_bytes)
 		ret->bytes_freed += freed.bytes - j->frees_from_bytes;
 	ret->owed_bytes = j->settles ? settlement_owed(j->settles) : 0;

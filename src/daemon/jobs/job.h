@@ -26,10 +26,6 @@ struct shrinking_file;
 struct job_run;
 struct pacing_window;
 struct submit;
-struct trim_run;
-struct trim_submit;
-struct trim_task;
-struct trim_total;
 struct withdrawal;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
@@ -56,7 +52,6 @@ struct job {
 	struct submitter *submitter;
 	struct staging_area *area;
 	struct job_run *run;
-	struct trim_run *trim;            /* the same of a job that trims */
 	struct submit *submit;            /* while its names are being moved out of the way */
 	struct remainder *remainder;      /* of large files, or NULL */
 	struct shrinking_files shrinking; /* those of them that are kept */
@@ -64,7 +59,6 @@ struct job {
 	 * and one that frees its remainder, or NULL, with the bytes of that which the record has.
 	 */
 	struct worker *deletes, *frees;
-	struct trim_task *trims; /* the same of a job that trims */
 	/* What pays for it when all is deleted, or NULL. */
 	struct settlement *settles;
 	uint64_t frees_from_bytes;
@@ -104,8 +98,6 @@ const char *job_adopted_from(const struct job_record *r);
 
 LIST_HEAD(remainder_list, remainder);
 LIST_HEAD(mark_removal_list, mark_removal);
-LIST_HEAD(trim_submit_list, trim_submit);
-LIST_HEAD(trim_total_list, trim_total);
 
 /* The job that was staged last, and its directory: if it begins at once, nothing has to open that
  * again. Of one job at a time: a descriptor pins a filesystem, only until the schedule has been
@@ -124,9 +116,7 @@ struct jobs {
 	struct remainder_list remainders;
 	struct mark_removal_list mark_removals; /* withdrawal.c */
 	unsigned n_mark_removals;
-	struct shrinking *shrinking;          /* NULL: no large file is kept */
-	struct trim_submit_list trim_submits; /* trims that are on their way into the store */
-	struct trim_total_list trim_totals;   /* trim-totals.h */
+	struct shrinking *shrinking; /* NULL: no large file is kept */
 	struct at_hand at_hand;
 	int64_t clock_offset; /* by which windows are reckoned: deadline_clock */
 	sd_event_source *deadline_timer;
@@ -146,10 +136,9 @@ struct jobs {
 	const struct sharing *sharing; /* NULL: jobs are not shared with other hosts */
 	struct sharing_state fleet;
 	bool paused;
-	unsigned running;  /* jobs that delete */
-	unsigned trimming; /* jobs that trim */
-	uint64_t views;    /* counts those of callers, for their numbers */
-	uint64_t served;   /* counts the jobs that have begun, for fairness */
+	unsigned running; /* jobs that delete */
+	uint64_t views;   /* counts those of callers, for their numbers */
+	uint64_t served;  /* counts the jobs that have begun, for fairness */
 
 	uint64_t counts[JOB_STATES];
 	uint64_t entries_freed, bytes_freed, orphans;

@@ -10,12 +10,10 @@
 #include "job-control.h"
 #include "job-recover.h"
 #include "job-run.h"
-#include "job-trim.h"
 #include "pacing-window.h"
 #include "remainder.h"
 #include "schedule.h"
 #include "shrinking.h"
-#include "trim-totals.h"
 #include "withdrawal.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
@@ -76,8 +74,6 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
 	LIST_INIT(&jobs->mark_removals);
-	LIST_INIT(&jobs->trim_submits);
-	LIST_INIT(&jobs->trim_totals);
 }
 
 /* ---- history ----------------------------------------------------------------------------------
@@ -283,7 +279,6 @@ void jobs_end_workers(struct jobs *jobs)
 	struct staging_area *area, *next;
 	struct job *j, *next_job;
 
-	trims_end(jobs);
 	JOBS_FOREACH_SAFE(j, next_job, jobs)
 		run_end_worker(j);
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
@@ -304,7 +299,6 @@ void jobs_done(struct jobs *jobs)
 	withdrawals_stop(jobs);
 	withdrawals_done(jobs);
 	job_table_done(&jobs->table);
-	trim_totals_done(jobs);
 	free(jobs->fleet.error);
 	due_heap_done(&jobs->waiting);
 	sd_event_source_disable_unref(jobs->deadline_timer);

@@ -10,9 +10,6 @@
 #include "schedule-order.h"
 #include "undo-deadline.h"
 
-/* Each is a thread and a process; more than that many devices are hardly trimmed at once. */
-#define TRIMMING_MOST 16
-
 static const struct job *next_of(const struct staging_area *area)
 {
 	for (size_t i = PRIORITIES; i-- > 0;)
@@ -28,12 +25,6 @@ static struct scheduler_slot slot_of(const struct staging_area *area)
 					.silent = area->running && area->running->silent };
 }
 
-/* Beside those that delete, and one at a time on a set of devices. */
-static bool may_trim(const struct jobs *jobs, const struct staging_area *area)
-{
-	return area->kind == JOB_TRIM && jobs->trimming < TRIMMING_MOST && !area->trims_wait;
-}
-
 static struct job *choose(struct jobs *jobs)
 {
 	struct scheduler_slot running[SCHEDULER_BOTH_MAX];
@@ -45,7 +36,7 @@ static struct job *choose(struct jobs *jobs)
 	if (jobs->paused || jobs->context->stopping || jobs->running >= SCHEDULER_BOTH_MAX)
 		return NULL;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-		if (area->running && area->kind == JOB_DELETE)
+		if (area->running)
 			running[n++] = slot_of(area);
 	LIST_FOREACH(area, &jobs->submitters->areas, link) {
 		bool waits = area->running || area->absent || pacing_window_rests(jobs, area) ||
@@ -54,8 +45,7 @@ static struct job *choose(struct jobs *jobs)
 		struct scheduler_slot slot = slot_of(area);
 		struct candidate c;
 
-		if (!j || (area->kind == JOB_DELETE ? !scheduler_has_room(&slot, running, n)
-						    : !may_trim(jobs, area)))
+		if (!j || !scheduler_has_room(&slot, running, n))
 			continue;
 		c = (struct candidate){ .priority = j->r.priority,
 					.served = j->submitter->user->served };
@@ -73,11 +63,10 @@ void schedule_status(const struct jobs *jobs)
 		return;
 	(void)sd_notifyf(
 		/* unset_environment= */ 0,
-		"STATUS=%s%s%u running, %u trimming, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64
-		" paused%s",
+		"STATUS=%s%s%u running, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64 " paused%s",
 		jobs->paused ? "Paused; " : "",
 		pacing_window_pauses(jobs->window) ? "Pauses by a pacing window; " : "",
-		jobs->running, jobs->trimming, jobs->counts[JOB_QUEUED], jobs->counts[JOB_HELD],
+		jobs->running, jobs->counts[JOB_QUEUED], jobs->counts[JOB_HELD],
 		jobs->counts[JOB_PAUSED],
 		jobs->orphans > 0 ? "; staging has what is of no job (see the journal)" : "");
 }
@@ -100,30 +89,20 @@ static int on_schedule(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-static unsigned *running_of(const struct job *j)
-{
-	return j->r.kind == JOB_TRIM ? &j->jobs->trimming : &j->jobs->running;
-}
-
 void schedule_enter(struct job *j)
 {
 	assert(!j->area->running);
 	j->area->running = j;
-	++*running_of(j);
+	j->jobs->running++;
 }
 
 void schedule_leave(struct job *j)
 {
-	struct staging_area *area;
-
 	if (j->area->running != j)
 		return;
-	assert(*running_of(j) > 0);
+	assert(j->jobs->running > 0);
 	j->area->running = NULL;
-	--*running_of(j);
-	if (j->r.kind == JOB_TRIM)
-		LIST_FOREACH(area, &j->jobs->submitters->areas, link)
-			area->trims_wait = false;
+	j->jobs->running--;
 }
 
 void schedule_kick(struct jobs *jobs)

@@ -161,8 +161,7 @@ void withdrawals_remove(struct jobs *jobs, const char *mount, const char *host, 
 	_cleanup_(staging_area_unrefp) struct staging_area *area = NULL;
 
 	/* By the same worker as marks are made. */
-	if (staging_area_get(&area, jobs->submitters, jobs->submitters->root, JOB_DELETE, mount,
-			     host, 0) >= 0)
+	if (staging_area_get(&area, jobs->submitters, jobs->submitters->root, mount, host, 0) >= 0)
 		removal_begin(jobs, area, job);
 }
 

@@ -54,13 +54,12 @@ void staging_host(const struct context *c, const char *mount, char ret[FLEET_NAM
 }
 
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, enum job_kind kind, const char *mount,
-		     const char *host, dev_t dev)
+		     struct submitter *submitter, const char *mount, const char *host, dev_t dev)
 {
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &submitters->areas, link)
-		if (area->submitter->id.uid == submitter->id.uid && area->kind == kind &&
+		if (area->submitter->id.uid == submitter->id.uid &&
 		    strcmp(area->mount, mount) == 0 && strcmp(area->host, host) == 0) {
 			area->dev = dev ? dev : area->dev;
 			*ret = staging_area_ref(area);
@@ -73,7 +72,6 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 	area->refs = 1;
 	area->submitters = submitters;
 	area->dev = dev;
-	area->kind = kind;
 	area->mount = strdup(mount);
 	area->host = strdup(host);
 	area->dir = staging_dir_path(mount, host);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The staging area of a user on a mount: <mount>/.reclaim/<uid>, or, where hosts of a fleet share
  * the filesystem, <mount>/.reclaim/@<host>/<uid>; the worker that deletes beneath it, and the queue
- * of jobs for it, of which one runs at a time. Jobs that trim a filesystem have one of their own
- * there, which is nothing but their queue: they hold up no deletions.
+ * of jobs for it, of which one runs at a time.
  *
  * The staging directory's descriptor and the delete worker keep the filesystem busy. They are let
  * go a second after their last use, so that it can be unmounted: jobs that are held or paused keep
@@ -45,9 +44,7 @@ struct staging_area {
 	int staging_fd;
 	bool ours;           /* more may be put there: no other daemon has the mount */
 	bool absent;         /* the mount or its staging directory is not there: jobs wait */
-	enum job_kind kind;  /* of the jobs in its queue; JOB_DELETE for all that have names */
 	bool short_of_space; /* its jobs run in a pacing window that pauses, too */
-	bool trims_wait;     /* another trim is going on on its devices */
 	struct worker *deleter;
 	struct submitter *deleter_submitter;
 	bool stale; /* the worker is to be replaced */
@@ -70,8 +67,7 @@ void staging_host(const struct context *c, const char *mount, char ret[FLEET_NAM
 /* The staging area of that user on that mount, and in the part of that host if it is not "", made
  * if there is none. Drop it with staging_area_unref. */
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, enum job_kind kind, const char *mount,
-		     const char *host, dev_t dev);
+		     struct submitter *submitter, const char *mount, const char *host, dev_t dev);
 struct staging_area *staging_area_ref(struct staging_area *area);
 /* Is its filesystem mounted, where it has a mount point? */
 bool staging_area_is_mounted(const struct staging_area *area);

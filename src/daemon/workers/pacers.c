@@ -44,7 +44,6 @@ struct entry {
 	unsigned holds;       /* until a debt is paid */
 	unsigned n_suspended; /* of them */
 	unsigned urgent;      /* how many of them ask for speed */
-	bool trimmed;         /* one of them trims */
 };
 
 /* The last hour of a set of devices, in use or not: what the pacer has counted is moved there when
@@ -67,11 +66,6 @@ struct pacers {
 };
 
 struct debt_hold {
-	struct pacers *pacers;
-	struct entry *entry;
-};
-
-struct trim_hold {
 	struct pacers *pacers;
 	struct entry *entry;
 };
@@ -537,38 +531,6 @@ struct debt_hold *debt_hold_free(struct debt_hold *h)
 	assert(h->entry->holds > 0);
 	h->entry->holds--;
 	entry_put(h->pacers, h->entry);
-	free(h);
-	return NULL;
-}
-
-int trim_hold_new(struct trim_hold **ret, struct pacers *p, int fd, struct pacer **ret_pacer)
-{
-	struct trim_hold *h = malloc(sizeof(*h));
-	struct entry *e;
-	/* What is discarded then is ours. */
-	int r = h ? entry_get(p, fd, /* canary_dirfd= */ -1, /* discards= */ true, &e) : -ENOMEM;
-
-	if (r >= 0 && e->trimmed) {
-		entry_leave(p, e);
-		r = -EBUSY;
-	}
-	if (r < 0) {
-		free(h);
-		return r;
-	}
-	e->trimmed = true;
-	*h = (struct trim_hold){ p, e };
-	*ret_pacer = e->pacer;
-	*ret = h;
-	return 0;
-}
-
-struct trim_hold *trim_hold_free(struct trim_hold *h)
-{
-	if (!h)
-		return NULL;
-	h->entry->trimmed = false;
-	entry_leave(h->pacers, h->entry);
 	free(h);
 	return NULL;
 }

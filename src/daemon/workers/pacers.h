@@ -78,16 +78,6 @@ uint64_t debt_hold_owed(const struct debt_hold *h);
 /* NULL is accepted; returns NULL. */
 struct debt_hold *debt_hold_free(struct debt_hold *h);
 
-/* The pacer of the devices that fd is on, for a trim of this process (pacer_trim_begin); it lives
- * until trim_hold_free. There is one for each set of devices. */
-struct trim_hold;
-
-/* *ret_pacer is NULL where nothing is to be paced, as is configured. Returns 0 or a negative errno:
- * -EBUSY if these devices are being trimmed; -ENOMEM, or what finding the devices says. */
-int trim_hold_new(struct trim_hold **ret, struct pacers *p, int fd, struct pacer **ret_pacer);
-/* NULL is accepted; returns NULL. */
-struct trim_hold *trim_hold_free(struct trim_hold *h);
-
 /* What it says it has removed and freed so far. */
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
 

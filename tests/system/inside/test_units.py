@@ -24,8 +24,7 @@ class Units(unittest.TestCase):
             self.skipTest("this build has no daemon")
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
                                  "reclaimd.slice", "reclaimd-policy@x.service", "reclaimd-varlink.socket",
-                                 "reclaimd-metrics.service", "reclaimd-metrics.timer", "reclaimd-trim.socket",
-                                 "reclaimd-trim@x.service", "reclaimd-trim-scheduled.service",
+                                 "reclaimd-metrics.service", "reclaimd-metrics.timer", "reclaimd-trim-scheduled.service",
                                  "reclaimd-trim-scheduled@srv.service"), "")
 
     def test_security(self):
@@ -70,7 +69,6 @@ class Units(unittest.TestCase):
 
     def test_enabled(self):
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
-        self.assertEqual(command("systemctl", "is-enabled", "reclaimd-trim.socket").strip(), "enabled")
         self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd-metrics.timer").stdout.strip(), "disabled")
 
 
@@ -136,7 +134,7 @@ class Bus(unittest.TestCase):
 
 class Polkit(unittest.TestCase):
     def test_actions(self):
-        for action in ("manage-others", "restore-others", "pause-all", "reload", "trim", "plan-policy", "run-policy"):
+        for action in ("manage-others", "restore-others", "pause-all", "reload", "plan-policy", "run-policy"):
             said = command("pkaction", "--verbose", "--action-id", "org.reclaimd1." + action)
             self.assertEqual(re.findall(r"implicit \w+: +(\S+)", said), ["auth_admin"] * 3, said)
         self.assertEqual(command("pkaction").count("org.reclaimd1."), 7)

@@ -216,13 +216,6 @@ class Interface(Case):
         self.kept()
         self.views()
         self.policies()
-        trim = call("Trim", mount="/backups", minBytes=4096)["id"]
-        self.wait(trim, "done")
-        job = call("GetJob", id=trim)["job"]
-        self.assertEqual((job["kind"], job["mount"], job["uid"]), ("trim", "/backups", 0))
-        self.assertGreater(job["longestStepUSec"], 0)
-        (total,) = (t for t in call("GetMetrics")["trims"] if t["mount"] == "/backups")
-        self.assertEqual((total["finished"]["done"], total["trimmed"]), (1, job["progressBytes"]))
         self.refused("WrongState", "AdoptHost", words="in no fleet", host="rack7", dryRun=True)
         self.refused("NotAuthorized", "AdoptHost", USER, host="rack7")
         METHODS.add("Monitor")

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bus-state.h"
-#include "daemon/jobs/trim-totals.h"
 #include "daemon/workers/pacers.h"
 
 static int get_property(sd_bus *conn, const char *path, const char *interface, const char *property,
@@ -42,24 +41,6 @@ static int get_totals(sd_bus *conn, const char *path, const char *interface, con
 	(void)error;
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = message_append_struct(reply, totals_fields, &v[i]);
-	return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-static int get_trim_totals(sd_bus *conn, const char *path, const char *interface,
-			   const char *property, sd_bus_message *reply, void *userdata,
-			   sd_bus_error *error)
-{
-	const struct link *l = userdata;
-	const struct trim_total *t = l->bus ? operation_trim_totals(l->bus->operations) : NULL;
-	int r = sd_bus_message_open_container(reply, 'a', "(ayttta{st}t)");
-
-	(void)conn;
-	(void)path;
-	(void)interface;
-	(void)property;
-	(void)error;
-	for (; r >= 0 && t; t = LIST_NEXT(t, link))
-		r = message_append_struct(reply, trim_total_fields, t);
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -115,38 +96,6 @@ static int call_settle(struct bus_request *q)
 	return r;
 }
 
-static void on_trim(const struct failure *f, uint64_t id, void *userdata)
-{
-	struct bus_request *q = userdata;
-	char path[JOB_PATH_MAX];
-
-	if (f->cause) {
-		request_decide(f, q);
-		return;
-	}
-	job_path(path, id);
-	q->error = request_reply(q);
-	if (q->error >= 0)
-		q->error = sd_bus_message_append(q->reply, "to", id, path);
-	request_answer(f, q);
-}
-
-static int call_trim(struct bus_request *q)
-{
-	static const struct option options[] = {
-		{ "min-bytes", "t", 0, NULL },
-	};
-	uint64_t min_bytes = 0;
-	_cleanup_free_ char *mount = NULL;
-	int r = arguments_bytes(q, q->m, "mount point", &mount);
-
-	if (r >= 0)
-		r = arguments_options(q, options, ELEMENTSOF(options), &min_bytes);
-	if (r >= 0)
-		operation_trim(q->bus->operations, &q->caller, mount, min_bytes, on_trim, q);
-	return r < 0 ? r : 0;
-}
-
 /* As many as one answer holds. */
 #define ADOPTION_BYTES_MOST MiB(1)
 
@@ -189,7 +138,6 @@ const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
 	{ MANAGER_INTERFACE, "Settle", call_settle, 0 },
-	{ MANAGER_INTERFACE, "Trim", call_trim, 0 },
 	{ MANAGER_INTERFACE, "AdoptHost", call_adopt, 0 },
 	{ 0 },
 };
@@ -235,6 +183,5 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_NAMES("JobsChanged", "a(tsussaytttttttttstttst)", SD_BUS_PARAM(jobs), 0),
 	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY) SD_BUS_PROPERTY(
 		"DeviceTotals", "a(stta{st}(tat)(tat)(tat)t(tat))", get_totals, 0, 0),
-	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st}t)", get_trim_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };

@@ -38,7 +38,6 @@
 #define RESTORE_OTHERS "org.reclaimd1.restore-others"
 #define PAUSE_ALL "org.reclaimd1.pause-all"
 #define RELOAD "org.reclaimd1.reload"
-#define TRIM "org.reclaimd1.trim"
 #define PLAN_POLICY "org.reclaimd1.plan-policy"
 #define RUN_POLICY "org.reclaimd1.run-policy"
 
@@ -69,7 +68,6 @@ static const struct polkit_act {
 	{ "PauseAll", "pause-all", "let all deletions pause", PAUSE_ALL },
 	{ "ResumeAll", "resume-all", "let all deletions go on", PAUSE_ALL },
 	{ "Reload", "reload", "have reclaimd read its configuration again", RELOAD },
-	{ "Trim", "trim", "have a filesystem trimmed", TRIM },
 	{ "Plan", "plan-policy", "see what a retention policy would delete", PLAN_POLICY },
 	{ "Run", "run-policy", "have a retention policy run", RUN_POLICY },
 };

@@ -264,41 +264,6 @@ static int restore(struct varlink_call *q)
 	return r;
 }
 
-/* ---- trim --------------------------------------------------------------------------------- */
-
-struct varlink_trim {
-	sd_json_variant *mount; /* the parameters' */
-	uint64_t min_bytes;
-};
-
-static const sd_json_dispatch_field trim_fields[] = {
-	{ "mount", SD_JSON_VARIANT_STRING, sd_json_dispatch_variant_noref,
-	  offsetof(struct varlink_trim, mount), SD_JSON_MANDATORY },
-	{ "minBytes", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_trim, min_bytes),
-	  SD_JSON_NULLABLE },
-	{ 0 },
-};
-
-static void on_trimmed(const struct failure *f, uint64_t id, void *userdata)
-{
-	struct varlink_call *q = userdata;
-
-	if (!f->cause)
-		q->error = sd_json_buildo(&q->reply, SD_JSON_BUILD_PAIR_UNSIGNED("id", id));
-	call_answer(f, q);
-}
-
-static int trim(struct varlink_call *q)
-{
-	struct varlink_trim t = { 0 };
-	int r = call_read(q, trim_fields, &t);
-
-	if (r >= 0)
-		operation_trim(q->varlink->bus->operations, &q->client->c,
-			       sd_json_variant_string(t.mount), t.min_bytes, on_trimmed, q);
-	return r;
-}
-
 /* ---- what a host has left ----------------------------------------------------------------- */
 
 struct varlink_adoption {
@@ -360,7 +325,6 @@ VARLINK_METHOD(on_restore, restore)
 VARLINK_METHOD(on_pause_all, pause_all)
 VARLINK_METHOD(on_resume_all, resume_all)
 VARLINK_METHOD(on_reload, reload)
-VARLINK_METHOD(on_trim, trim)
 VARLINK_METHOD(on_adopt_host, adopt_host)
 
 int call_bind_jobs(sd_varlink_server *s)
@@ -374,6 +338,6 @@ int call_bind_jobs(sd_varlink_server *s)
 		on_set_priority, VARLINK_INTERFACE ".SetDeadline", on_set_deadline,
 		VARLINK_INTERFACE ".Restore", on_restore, VARLINK_INTERFACE ".PauseAll",
 		on_pause_all, VARLINK_INTERFACE ".ResumeAll", on_resume_all,
-		VARLINK_INTERFACE ".Reload", on_reload, VARLINK_INTERFACE ".Trim", on_trim,
-		VARLINK_INTERFACE ".AdoptHost", on_adopt_host);
+		VARLINK_INTERFACE ".Reload", on_reload, VARLINK_INTERFACE ".AdoptHost",
+		on_adopt_host);
 }

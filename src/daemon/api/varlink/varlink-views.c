@@ -3,7 +3,6 @@
  * clients; and having policies run. */
 #include <string.h>
 
-#include "daemon/jobs/trim-totals.h"
 #include "daemon/workers/pacers.h"
 #include "varlink-state.h"
 
@@ -149,8 +148,7 @@ static int get_metrics(struct varlink_call *q)
 	struct pacers *pacers = operation_pacers(q->varlink->bus->operations);
 	struct device_totals totals[PACERS_PAST_MOST];
 	size_t n = pacers ? pacers_totals(pacers, totals, ELEMENTSOF(totals)) : 0;
-	const struct trim_total *t = operation_trim_totals(q->varlink->bus->operations);
-	sd_json_variant *devices = NULL, *trims = NULL;
+	sd_json_variant *devices = NULL;
 	struct daemon_view v;
 
 	for (size_t i = 0; i < n; i++)
@@ -158,24 +156,11 @@ static int get_metrics(struct varlink_call *q)
 	operation_view(q->varlink->bus->operations, &v);
 	if (q->error >= 0)
 		q->error = sd_json_variant_new_array(&devices, q->pieces, q->n_pieces);
-	for (q->error = MIN(q->error, 0); q->error >= 0 && t; t = LIST_NEXT(t, link)) {
-		sd_json_variant *one = NULL;
-
-		q->error = build_fields(&one, trim_total_fields, t);
-		if (q->error >= 0)
-			q->error = sd_json_variant_append_array(&trims, one);
-		(void)sd_json_variant_unref(one);
-	}
-	if (q->error >= 0 && !trims)
-		q->error = sd_json_variant_new_array(&trims, NULL, 0);
 	if (q->error >= 0)
 		q->error = build_fields(&q->reply, metrics_fields, &v);
 	if (q->error >= 0)
 		q->error = sd_json_variant_set_field(&q->reply, "devices", devices);
-	if (q->error >= 0)
-		q->error = sd_json_variant_set_field(&q->reply, "trims", trims);
 	(void)sd_json_variant_unref(devices);
-	(void)sd_json_variant_unref(trims);
 	call_answer(NULL, q);
 	return 0;
 }
