@@ -548,6 +548,9 @@ class Renamed(Case):
             db.execute("DROP INDEX " + index)
         for column in ("host", "others_units", "others_entries", "others_bytes"):
             db.execute("ALTER TABLE jobs DROP COLUMN " + column)
+        for column in ("trim_min", "longest_step"):
+            db.execute("ALTER TABLE jobs ADD COLUMN %s INTEGER NOT NULL DEFAULT 0" % column)
+        db.execute("CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1")
         db.execute("PRAGMA user_version = 5")
         db.commit()
         db.close()

@@ -295,7 +295,7 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 8");
+	(void)state_change(&d, "PRAGMA user_version = 9");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
 	store_close(s);
