@@ -198,8 +198,7 @@ unsigned glob_depth(const char *pattern)
 
 static int glob_read(struct glob *g, const char *pattern)
 {
-	_cleanup_free_ char *text = strdup(pattern);
-	char *rest = text, *name;
+	char *text = strdup(pattern), *rest = text, *name;
 	int r = text ? 0 : -ENOMEM;
 
 	while (r >= 0 && (name = strsep(&rest, "/")) && g->n < NAMES_MOST)
@@ -207,6 +206,7 @@ static int glob_read(struct glob *g, const char *pattern)
 	/* At the end it stands for what is beneath, not for the directory itself. */
 	if (r >= 0 && g->names[g->n - 1].any_depth)
 		r = name_read(&g->names[g->n++], "*");
+	free(text);
 	return r;
 }
 

@@ -149,7 +149,7 @@ static struct unit *units_find(struct policy_entries *l, uint32_t *order)
 /* Numbers the units, and orders all entries. */
 static int units_order(const struct policy *p, struct policy_entries *l, uint32_t *order)
 {
-	_cleanup_free_ struct unit *units = NULL;
+	struct unit *units = NULL;
 
 	for (size_t i = 0; i < l->n; i++)
 		order[i] = l->v[i].unit = (uint32_t)i;
@@ -160,6 +160,7 @@ static int units_order(const struct policy *p, struct policy_entries *l, uint32_
 	}
 	if (l->n > 0)
 		qsort_r(order, l->n, sizeof(*order), by_series, &(struct ordering){ l->v, units });
+	free(units);
 	return 0;
 }
 

@@ -194,7 +194,7 @@ class Results(Case):
         w.build("tree/f")
         with open("/dev/full", "w") as full:
             p = subprocess.run(w.words("tree"), cwd=w.dir, stdout=full, stderr=subprocess.DEVNULL)
-        self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.returncode, 3)
 
 
 class Lists(Case):

@@ -156,7 +156,7 @@ int client_again(struct client *c, const struct options *o)
 
 /* A thread that reports once, after SLOW_USEC, that a call has no answer yet. */
 struct slow {
-	const char *member;
+	char member[64]; /* a copy, because the message may move its text */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
@@ -183,9 +183,9 @@ static void *slow_main(void *userdata)
 /* Without a thread the call is made all the same. */
 static void slow_begin(struct slow *s, const char *member)
 {
-	*s = (struct slow){ .member = member,
-			    .lock = PTHREAD_MUTEX_INITIALIZER,
+	*s = (struct slow){ .lock = PTHREAD_MUTEX_INITIALIZER,
 			    .answered = PTHREAD_COND_INITIALIZER };
+	(void)snprintf(s->member, sizeof(s->member), "%s", member);
 	s->running = thread_start(&s->thread, slow_main, s) >= 0;
 }
 
@@ -316,7 +316,6 @@ static void change_note(sd_bus_message *m, sd_bus_message *reply)
 	} changes[] = {
 		{ "SubmitFiles", "was accepted", true },
 		{ "SubmitLists", "was accepted", true },
-		{ "Trim", "was accepted", true },
 		{ "Cancel", "was cancelled", false },
 		{ "Pause", "was paused", false },
 		{ "Resume", "was resumed", false },

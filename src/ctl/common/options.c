@@ -263,7 +263,7 @@ static const struct rule {
 	{ "all", 0, VERB_TRIM, FIELD(all), .of = "trim",
 	  .help = "all mounted filesystems whose devices discard" },
 	{ "configured", 0, VERB_TRIM, FIELD(configured),
-	  .help = "as the configuration says; without PATH all filesystems\nwithout a schedule of "
+	  .help = "as the configuration says; without PATH all\nfilesystems without a schedule of "
 		  "their own" },
 	{ "min", 0, VERB_TRIM, take_min, .accepted = "a size above 0, such as 1M",
 	  .syntax = "=SIZE", .help = "leave what is free in smaller pieces" },
@@ -314,7 +314,7 @@ static const struct rule {
 	  .syntax = "=auto|off|TIME", .help = "plan, run: spare foreground I/O during the scan" },
 	{ "state-directory", 0, VERB_POLICY | VERB_TRIM, FIELD(state_dir),
 	  .accepted = "a directory", .of = "policy and trim", .syntax = "=DIR",
-	  .help = "where results are kept, in place of /var/lib/reclaimd" },
+	  .help = "where results are kept" },
 	{ "force", 0, VERB_POLICY, FIELD(force), .of = "policy",
 	  .help = "run: all of it, even if it is more than max-delete" },
 	{ "wait", 0, VERB_POLICY, FIELD(wait), .accepted = "done",

@@ -163,6 +163,7 @@ static const struct policy_family {
 void metrics_done(struct metrics *m)
 {
 	json_decref(m->policies);
+	json_decref(m->trims);
 	json_decref(m->manager);
 	json_decref(m->spools);
 	json_decref(m->devices);

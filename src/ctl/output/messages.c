@@ -60,7 +60,7 @@ void outcome_note(const char *format, ...)
 	va_list ap;
 
 	if (len + 80 > sizeof(outcome)) {
-		(void)strcpy(outcome + len - 3, "...");
+		memcpy(outcome + len - 3, "...", sizeof("..."));
 		return;
 	}
 	if (len > 0)

@@ -349,7 +349,6 @@ class Users(Case):
     def test_what_is_roots(self):
         for method in ("PauseAll", "ResumeAll", "Reload"):
             self.refused("NotAuthorized", method, USER)
-        self.refused("NotAuthorized", "Trim", USER, mount="/backups")
         self.refused("NotAuthorized", "RunPolicy", USER, name="p")
 
     def test_errors(self):

@@ -173,8 +173,6 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Reload", NULL, "", NULL, ""),
 	METHOD("Settle", "htt", SD_BUS_PARAM(directory) SD_BUS_PARAM(entries) SD_BUS_PARAM(bytes),
 	       NULL, ""),
-	METHOD("Trim", "aya{sv}", SD_BUS_PARAM(mount) SD_BUS_PARAM(options), "to",
-	       SD_BUS_PARAM(id) SD_BUS_PARAM(job)),
 	METHOD("AdoptHost", "sa{sv}", SD_BUS_PARAM(host) SD_BUS_PARAM(options), "a(ayutsts)",
 	       SD_BUS_PARAM(found)),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
