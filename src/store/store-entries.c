@@ -183,7 +183,7 @@ const char *entry_state_name(enum entry_state s)
 {
 	static const char *const names[ENTRY_STATES] = {
 		[ENTRY_WAITING] = "waiting", [ENTRY_STAGED] = "staged",     [ENTRY_GONE] = "gone",
-		[ENTRY_KEPT] = "kept",       [ENTRY_RESTORED] = "restored",
+		[ENTRY_KEPT] = "kept",       [ENTRY_RESTORED] = "restored", [ENTRY_LOST] = "lost",
 	};
 
 	return names[s];

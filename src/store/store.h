@@ -48,6 +48,7 @@ enum entry_state {
 	ENTRY_GONE,
 	ENTRY_KEPT, /* not deleted: the job's problems say why */
 	ENTRY_RESTORED,
+	ENTRY_LOST, /* another process removed it from staging, so it could not be restored */
 	ENTRY_STATES
 };
 

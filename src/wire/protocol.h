@@ -54,7 +54,7 @@
 #include "message-types.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 13
+#define PROTOCOL_VERSION 14
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -109,15 +109,18 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(BOOL, always)                                                                            \
 	F(FD, staging)
 #define FIELDS_forget_message(F) F(NUMBER, session)
-/* mnt_id: 0 is whatever is mounted there. make: else only if it is there. holder: this daemon
- * (base/lock-holder.h); NULL: whichever has the mount. host: of a fleet, whose part of .reclaim it
- * is in (base/staging-dir.h); NULL: .reclaim itself. */
+/* mnt_id: 0 is whatever is mounted there. make: else only if it is there. uses: names are going to
+ * be moved into the directory, or are in it: the daemon's lock is taken again if somebody has
+ * removed it (without make, it does not matter if that fails), and the directory is locked against
+ * systemd-tmpfiles. holder: this daemon (base/lock-holder.h); NULL: whichever has the mount. host:
+ * of a fleet, whose part of .reclaim it is in (base/staging-dir.h); NULL: .reclaim itself. */
 #define FIELDS_make_staging_message(F)                                                             \
 	F(TEXT, mount_path)                                                                        \
 	F(NUMBER, mnt_id)                                                                          \
 	F(ID, uid)                                                                                 \
 	F(ID, gid)                                                                                 \
 	F(BOOL, make)                                                                              \
+	F(BOOL, uses)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(OPT_NAME, host)
 /* What tells a filesystem from all others, on every host: LISTING brings one name, which is in
@@ -152,11 +155,14 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(BOOL, filesystem)                                                                        \
 	F(IDENTITY, id)                                                                            \
 	F(OPT_FD, at)
-/* Put back is the thing `id` that is called seq in job_dir of staging: into the directory `to`, as
- * to_name (NULL: its own name); or where it was, as `name` in dir_path, which must still be dir_id.
- * view: the mount table of the process that asks, with a number that no other has. */
+/* Puts the thing `id`, which has the name seq in job_dir of staging, back: into the directory `to`,
+ * as to_name (NULL: its own name); or where it was, as `name` in dir_path, which must still be
+ * dir_id. absent: the staging directory is gone, and `staging` is any directory of its filesystem;
+ * the worker only checks whether the thing is back already. view: the mount table of the process
+ * that asks, with a number that no other has. */
 #define FIELDS_restore_message(F)                                                                  \
 	F(NAME, job_dir)                                                                           \
+	F(BOOL, absent)                                                                            \
 	F(NUMBER, seq)                                                                             \
 	F(NAME, name)                                                                              \
 	F(TEXT, dir_path)                                                                          \

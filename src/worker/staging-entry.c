@@ -21,6 +21,7 @@
 #include "base/staging-dir.h"
 #include "caller-view.h"
 #include "deletable.h"
+#include "engine/filesystem/profile.h"
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "identity.h"
@@ -214,9 +215,11 @@ static int lock_take_over(int top_fd, const char *from, const char *holder)
 	return errno == ENOENT ? -EEXIST : -errno;
 }
 
-/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. A host's
- * part is another's for as long as nothing shows that this state directory has had it: of another
- * machine nothing can be told, and that its lock is not there can mean that it is being made. */
+/* Takes the lock of the mount for this daemon if the directory is made, or if it is used and
+ * somebody has removed the lock; otherwise only checks that no other daemon has it. Returns 0,
+ * -EBUSY if another daemon has it, or another negative errno. Without `make`, the lock of a host's
+ * part must show that this state directory has had the part: a missing lock may mean that another
+ * host is making it. */
 static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t mnt_id)
 {
 	char found[NAME_MAX + 1];
@@ -233,7 +236,9 @@ static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t m
 		is = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
 		if (is == HOLDER_OTHER)
 			return -EBUSY;
-		if (is == HOLDER_OWN || !w->make)
+		/* An ended daemon's lock is left until names are moved here: a frozen filesystem
+		 * could keep this waiting. */
+		if (is == HOLDER_OWN || !(w->make || (w->uses && r == 0)))
 			return 0;
 		r = r > 0 ? lock_take_over(top_fd, found, w->holder) : lock_make(top_fd, w->holder);
 	}
@@ -303,7 +308,7 @@ static int staging_get(const struct make_staging_message *w)
 	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
 	_cleanup_close_ int root = -1, top_fd = -1;
 	uint64_t mnt_id;
-	int r;
+	int fd, r;
 
 	if (w->host && !fleet_name_is_valid(w->host))
 		return -EINVAL;
@@ -314,10 +319,16 @@ static int staging_get(const struct make_staging_message *w)
 	if (top_fd < 0)
 		return top_fd;
 	r = w->holder ? lock_get(top_fd, w, mnt_id) : 0;
-	if (r < 0)
+	/* Jobs whose names are there go on, whoever has the lock now. */
+	if (r < 0 && !(w->uses && !w->make))
 		return r;
 	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
-	return dir_get(top_fd, &own, mnt_id, w->make);
+	fd = dir_get(top_fd, &own, mnt_id, w->make);
+	/* systemd-tmpfiles passes by a directory that is locked. This lock ends when reclaimd
+	 * closes the descriptor; on a network filesystem that could wait for a server. */
+	if (fd >= 0 && w->uses && profile_is_local(fd))
+		(void)flock(fd, LOCK_SH | LOCK_NB);
+	return fd;
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
@@ -380,8 +391,9 @@ int staging_open_dir(struct serving *s)
 	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL, is));
 }
 
-/* Where something was. -ENOENT is said of the thing itself. What was adopted from another host does
- * not go back into its staging area, where that one, should it come back, would delete it. */
+/* Opens the directory that the thing was in. Returns -ESTALE if the directory is gone or is another
+ * one. An adopted thing does not go back into the staging area of the host it was adopted from,
+ * which would delete it if it came back: -EPERM. */
 static int origin_open(const struct restore_message *m)
 {
 	bool adopted = strstr(m->dir_path, "/" STAGING_DIR "/@") != NULL;
@@ -390,8 +402,8 @@ static int origin_open(const struct restore_message *m)
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }
 
-/* Is staging on the filesystem that the name was on? Where it has no lasting id, the directory of
- * the name tells. */
+/* Returns true if `staging` is certainly on the filesystem that the thing was on. If the filesystem
+ * has no lasting id, the directory that the thing was in decides. */
 static bool is_its_staging(const struct restore_message *m)
 {
 	_cleanup_close_ int dir_fd = -1;
@@ -407,36 +419,60 @@ static bool is_its_staging(const struct restore_message *m)
 	       of_dir.st_dev == of_staging.st_dev;
 }
 
-static int restore(const struct restore_message *m)
+/* Opens the job's directory in staging, in which the thing has the number `number`. Returns a
+ * descriptor or a negative errno: -ENOENT if there is no such thing, -EUCLEAN if something else has
+ * its number. */
+static int staged_find(const struct restore_message *m, char number[24])
 {
-	_cleanup_close_ int job_fd = fd_open_beneath(m->staging, m->job_dir, O_PATH | O_DIRECTORY);
-	_cleanup_close_ int dir_fd = -1;
+	_cleanup_close_ int job_fd = -1;
 	struct lasting_identity now;
-	char number[24];
-	int r = MIN(job_fd, 0);
+	int r;
 
-	(void)snprintf(number, sizeof(number), "%" PRIu64, m->seq);
-	if (r >= 0)
-		r = lasting_at(job_fd, number, &now);
-	/* What is not in another filesystem's staging may well be in its own. */
-	if (r == -ENOENT && !is_its_staging(m))
-		return -ESTALE;
+	(void)snprintf(number, 24, "%" PRIu64, m->seq);
+	if (m->absent)
+		return -ENOENT;
+	job_fd = fd_open_beneath(m->staging, m->job_dir, O_PATH | O_DIRECTORY);
+	if (job_fd < 0)
+		return job_fd == -ENOTDIR || job_fd == -ELOOP ? -EUCLEAN : job_fd;
+	r = lasting_at(job_fd, number, &now);
 	if (r < 0)
 		return r;
-	if (!lasting_equal(&now, &m->id))
-		return -ESTALE;
-	if (m->to < 0) {
-		dir_fd = origin_open(m);
-		if (dir_fd < 0)
-			return dir_fd;
-	}
+	return lasting_equal(&now, &m->id) ? fd_take(&job_fd) : -EUCLEAN;
+}
+
+static bool is_there(const struct restore_message *m, int dir_fd, const char *name)
+{
+	struct lasting_identity now;
+
+	return dir_fd >= 0 && lasting_at(dir_fd, name, &now) >= 0 && lasting_equal(&now, &m->id);
+}
+
+/* Returns 0 if the thing is where it was to go, because a worker or the daemon died before that was
+ * on record, or where it was, because it was never moved. Otherwise returns `error`, which says why
+ * it is not in staging; or -ENODEV if that may be the staging directory of another filesystem. */
+static int restored_before(const struct restore_message *m, int error)
+{
+	_cleanup_close_ int origin_fd = origin_open(m);
+
+	if (is_there(m, m->to, m->to_name ? m->to_name : m->name) ||
+	    is_there(m, origin_fd, m->name))
+		return 0;
+	return is_its_staging(m) ? error : -ENODEV;
+}
+
+static int restore(const struct restore_message *m, int job_fd, const char *number)
+{
+	_cleanup_close_ int origin_fd = m->to < 0 ? origin_open(m) : -1;
+
+	if (m->to < 0 && origin_fd < 0)
+		return origin_fd;
 	gate("restore", m->name);
-	return move_back(job_fd, number, m->to < 0 ? dir_fd : m->to,
+	return move_back(job_fd, number, m->to < 0 ? origin_fd : m->to,
 			 m->to_name ? m->to_name : m->name);
 }
 
-/* May the process that asks write where this was? Its mounts are read once for all that it has put
- * back at a time. */
+/* Returns 0 if the process that asks may write where the thing was, or a negative errno. The mounts
+ * of the process are read once for all that it has put back at a time. */
 static int view_check(struct serving *s, const struct restore_message *m)
 {
 	_cleanup_free_ char *culprit = NULL;
@@ -477,6 +513,8 @@ int staging_restore(struct serving *s)
 {
 	struct restore_message *m = &s->m.restore_message;
 	_cleanup_close_ int to = wire_keep_fd(&s->in, m->to);
+	_cleanup_close_ int job_fd = -1;
+	char number[24];
 	struct statvfs v;
 	int r = 0;
 
@@ -487,10 +525,15 @@ int staging_restore(struct serving *s)
 		return done_tell(s, -EROFS);
 	if (to >= 0)
 		mount_translate(&to, m->staging);
-	else if (m->view >= 0)
-		r = view_check(s, m);
 	m->to = to;
-	return done_tell(s, r < 0 ? r : restore(m));
+	job_fd = staged_find(m, number);
+	if (job_fd == -ENOENT || job_fd == -EUCLEAN)
+		return done_tell(s, restored_before(m, job_fd));
+	if (job_fd >= 0 && to < 0 && m->view >= 0)
+		r = view_check(s, m);
+	if (job_fd < 0 || r < 0)
+		return done_tell(s, job_fd < 0 ? job_fd : r);
+	return done_tell(s, restore(m, job_fd, number));
 }
 
 int staging_remove(struct serving *s)

@@ -74,7 +74,7 @@ class Life(Case):
         with self.assertRaises(Error) as e:
             c.call("Restore", "ta{sv}", n, {})
         self.assertEqual(e.exception.name, "WrongState")
-        self.assertIn(self.path("a") + ": File exists; it is held as before", e.exception.text)
+        self.assertIn(self.path("a") + ": something else is in its place; it is held as before", e.exception.text)
         self.assertEqual(c.job(n)["state"], "held")
         self.assertIn("could not be put back", c.get(n, "Message"))
         # What is held no longer is not deleted right after a client wanted it back.

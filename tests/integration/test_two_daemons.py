@@ -231,6 +231,30 @@ class Second(Case):
         self.daemon.start()
         self.daemon.client().call("Restore", "ta{sv}", n, {})
 
+    def test_attack_57_lock_removed(self):
+        """It is taken again before the second can take it; and if that was quicker, the second has it."""
+        c, n = self.held()
+        lock = os.path.join(self.top, "lock")
+        shutil.rmtree(lock)
+        write(self.path("more"))
+        more = c.submit(self.path("more"), undo_usec=HOUR)
+        self.second.start()
+        self.in_place("a")
+        shutil.rmtree(lock)
+        write(self.path("theirs"))
+        theirs = self.second.client().submit(self.path("theirs"), undo_usec=HOUR)
+        self.assertEqual(self.second.clients[-1].get(theirs, "Inplace"), "")
+        write(self.path("b"))
+        b = c.submit(self.path("b"))
+        self.assertEqual(c.wait(b), "done")
+        self.assertIn("another reclaimd has it", c.get(b, "Inplace"))
+        self.assertEqual(self.daemon.said().count("another reclaimd (on "), 1)
+        for job in (n, more):
+            c.call("Restore", "ta{sv}", job, {})
+        self.second.clients[-1].call("Restore", "ta{sv}", theirs, {})
+        self.assertEqual([x for x in listing(self.data) if ".reclaim" not in x],
+                         ["first", "lost+found", "more", "theirs"])
+
     def test_attack_09_unmounts(self):
         """The lock keeps nothing busy."""
         _, n = self.held()

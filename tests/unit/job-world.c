@@ -290,18 +290,47 @@ void job_world_mount_again(struct job_world *w)
 	job_world_mount(w);
 }
 
-unsigned job_world_signal(const struct job_world *w, int sig)
+static bool is_roots(int pid)
+{
+	char path[64], line[256];
+	unsigned uid = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u", &uid) != 1)
+		;
+	(void)fclose(f);
+	return uid == 0;
+}
+
+static unsigned signal_workers(int sig, bool roots)
 {
 	FILE *f = fopen("/proc/thread-self/children", "re");
 	unsigned n = 0;
 	int pid;
 
-	(void)w;
 	ck_assert_ptr_nonnull(f);
-	for (; fscanf(f, "%d", &pid) == 1; n++)
+	while (fscanf(f, "%d", &pid) == 1) {
+		if (!roots && is_roots(pid))
+			continue;
 		ck_assert_int_eq(kill(pid, sig), 0);
+		n++;
+	}
 	(void)fclose(f);
 	return n;
+}
+
+unsigned job_world_signal(const struct job_world *w, int sig)
+{
+	(void)w;
+	return signal_workers(sig, /* roots= */ true);
+}
+
+unsigned job_world_signal_users(int sig)
+{
+	return signal_workers(sig, /* roots= */ false);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */

@@ -66,8 +66,9 @@ void job_world_unmount(struct job_world *w);
 void job_world_mount(struct job_world *w);
 void job_world_mount_again(struct job_world *w);
 
-/* A signal for all workers. Returns how many there are. */
+/* A signal for all workers, or for all but those of root. Returns how many there are. */
 unsigned job_world_signal(const struct job_world *w, int sig);
+unsigned job_world_signal_users(int sig);
 
 /* Runs the loop until a condition holds; fails if nothing happens for a minute. */
 #define job_world_until(w, condition)                                                              \

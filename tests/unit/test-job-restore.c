@@ -86,18 +86,45 @@ START_TEST(test_restore_never_replaces_what_is_there)
 }
 END_TEST
 
+static void expect_lost(uint64_t id)
+{
+	ck_assert_int_eq(job_world_control(&w, CONTROL_RESTORE, id), ERROR_NO_SUCH_PATH);
+	ck_assert_ptr_nonnull(strstr(w.failure.text.line, "data/a"));
+	ck_assert_ptr_null(strstr(w.failure.text.line, "--to"));
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_FAILED);
+	ck_assert(!job_world_has(&w, "data/a"));
+}
+
 START_TEST(test_restore_refuses_changed_identity)
 {
 	uint64_t id = held("old");
-	const char *staged = job_world_staged(&w, id);
+	char staged[512];
 
+	(void)snprintf(staged, sizeof(staged), "%s", job_world_staged(&w, id));
 	/* The first stays: its inode must not be used again. */
 	ck_assert_int_eq(rename(staged, job_world_path(&w, "first")), 0);
 	file_make("/", staged, "other");
-	ck_assert_int_ne(job_world_control(&w, CONTROL_RESTORE, id), ERROR_NONE);
-	ck_assert(!job_world_has(&w, "data/a"));
+	expect_lost(id);
 	ck_assert_str_eq(content(staged), "other");
-	ck_assert(!job_state_finished(job_world_job(&w, id)->r.state));
+}
+END_TEST
+
+START_TEST(test_restore_reports_what_was_removed)
+{
+	uint64_t id = held("old");
+
+	ck_assert_int_eq(unlink(job_world_staged(&w, id)), 0);
+	expect_lost(id);
+}
+END_TEST
+
+START_TEST(test_restore_reports_a_staging_area_that_was_renamed)
+{
+	uint64_t id = held("old");
+
+	ck_assert_int_eq(rename(job_world_path(&w, ".reclaim"), job_world_path(&w, "away")), 0);
+	expect_lost(id);
 }
 END_TEST
 
@@ -119,7 +146,7 @@ START_TEST(test_restore_refuses_another_directory)
 }
 END_TEST
 
-/* What is not in staging any more counts as back. */
+/* What is in its place counts as back, whoever has put it there. */
 START_TEST(test_restore_takes_a_fetched_name_for_back)
 {
 	uint64_t id = held("old");
@@ -138,10 +165,10 @@ START_TEST(test_restore_goes_on_after_its_worker_died)
 	uint64_t id = held("old");
 	const struct intake *i = LIST_FIRST(&job_world_job(&w, id)->submitter->intakes);
 
-	ck_assert_uint_gt(job_world_signal(&w, SIGSTOP), 0);
+	ck_assert_uint_gt(job_world_signal_users(SIGSTOP), 0);
 	job_world_control_begin(&w, CONTROL_RESTORE, id, NULL);
 	job_world_until(&w, worker_busy(i->worker) > 0);
-	(void)job_world_signal(&w, SIGKILL);
+	(void)job_world_signal_users(SIGKILL);
 	job_world_until(&w, w.answered);
 	ck_assert_int_eq(w.failure.cause, ERROR_NONE);
 	ck_assert_str_eq(content(job_world_path(&w, "data/a")), "old");
@@ -156,7 +183,7 @@ static void two_in_what_was_detached(uint64_t ids[2])
 	ids[0] = held_name("data/a", "first");
 	ids[1] = held_name("data/b", "second");
 	i = LIST_FIRST(&job_world_job(&w, ids[0])->submitter->intakes);
-	ck_assert_uint_gt(job_world_signal(&w, SIGSTOP), 0);
+	ck_assert_uint_gt(job_world_signal_users(SIGSTOP), 0);
 	for (size_t n = 0; n < 2; n++)
 		job_world_control_begin(&w, CONTROL_CANCEL, ids[n], NULL);
 	job_world_until(&w, worker_busy(i->worker) == 2);
@@ -176,7 +203,7 @@ START_TEST(test_restore_two_whose_mount_is_another)
 	uint64_t ids[2];
 
 	two_in_what_was_detached(ids);
-	(void)job_world_signal(&w, SIGCONT);
+	(void)job_world_signal_users(SIGCONT);
 	both_are_back(ids);
 }
 END_TEST
@@ -186,7 +213,7 @@ START_TEST(test_restore_two_whose_mount_is_another_and_whose_worker_died)
 	uint64_t ids[2];
 
 	two_in_what_was_detached(ids);
-	(void)job_world_signal(&w, SIGKILL);
+	(void)job_world_signal_users(SIGKILL);
 	both_are_back(ids);
 }
 END_TEST
@@ -198,6 +225,8 @@ int main(void)
 		test_restore_puts_into_another_directory,
 		test_restore_never_replaces_what_is_there,
 		test_restore_refuses_changed_identity,
+		test_restore_reports_what_was_removed,
+		test_restore_reports_a_staging_area_that_was_renamed,
 		test_restore_refuses_another_directory,
 		test_restore_takes_a_fetched_name_for_back,
 		test_restore_goes_on_after_its_worker_died,

@@ -95,10 +95,10 @@ START_TEST(test_staging_area_is_open_once_for_all)
 	expect(0, -ENOENT);
 	for (size_t i = 1; i < WAITERS; i++)
 		expect(i, 0);
-	ck_assert(area->ours);
 	ck_assert_uint_eq(area->users, 0);
 	ck_assert_uint_eq(count_open(), 1);
-	open_for_all(); /* it is there: in the call */
+	open_for_all();
+	job_world_until(&w, all_answered());
 	for (size_t i = 0; i < WAITERS; i++)
 		expect(i, 0);
 	staging_area_unref(area);
@@ -173,6 +173,70 @@ START_TEST(test_staging_area_is_another_daemons)
 }
 END_TEST
 
+static void open_one(bool make, int r)
+{
+	memset(waiters, 0, sizeof(waiters));
+	staging_area_open(area, make, on_opened, &waiters[0]);
+	job_world_until(&w, waiters[0].answers > 0);
+	expect(0, r);
+}
+
+/* Whichever way it is used, and whoever has removed it. */
+START_TEST(test_attack_57_lock_is_taken_again)
+{
+	char lock[512];
+
+	area_open();
+	open_for_all();
+	job_world_until(&w, all_answered());
+	for (int make = 0; make < 2; make++) {
+		(void)snprintf(lock, sizeof(lock), ".reclaim/lock/%s", w.context.holder);
+		ck_assert(job_world_has(&w, lock));
+		ck_assert_int_eq(rmdir(job_world_path(&w, lock)), 0);
+		if (make)
+			ck_assert_int_eq(rmdir(job_world_path(&w, ".reclaim/lock")), 0);
+		open_one(make, 0);
+		ck_assert(job_world_has(&w, lock));
+	}
+	/* Another daemon was quicker: what is there goes on, and nothing more is put there. */
+	ck_assert_int_eq(rmdir(job_world_path(&w, lock)), 0);
+	ck_assert_int_eq(mkdir(job_world_path(&w, ".reclaim/lock/another"), 0700), 0);
+	open_one(/* make= */ true, -EBUSY);
+	open_one(/* make= */ false, 0);
+	ck_assert(job_world_has(&w, ".reclaim/lock/another"));
+	staging_area_unref(area);
+}
+END_TEST
+
+static void area_rename(const char *to)
+{
+	ck_assert_int_eq(rename(job_world_path(&w, ".reclaim"), job_world_path(&w, to)), 0);
+	open_one(/* make= */ false, -ENOENT);
+	ck_assert(!job_world_has(&w, ".reclaim"));
+	open_one(/* make= */ true, 0);
+	ck_assert(job_world_has(&w, ".reclaim/65534"));
+}
+
+START_TEST(test_attack_57_directory_is_what_has_its_name)
+{
+	struct worker *first, *now;
+
+	area_open();
+	open_for_all();
+	job_world_until(&w, all_answered());
+	area_rename("away");
+	ck_assert_uint_eq(count_open(), 1);
+	/* A worker is fenced to the directory that was there when it began. */
+	ck_assert_int_eq(staging_area_deleter(area, area->submitter, &first), 0);
+	area_rename("away-too");
+	ck_assert(area->stale);
+	ck_assert_int_eq(staging_area_deleter(area, area->submitter, &now), 0);
+	ck_assert_ptr_eq(area->deleter, now);
+	ck_assert(!area->stale);
+	staging_area_unref(area);
+}
+END_TEST
+
 static void on_flushed(int r, void *userdata)
 {
 	struct worker **another = userdata;
@@ -208,6 +272,8 @@ int main(void)
 		test_staging_area_opens_what_is_mounted_now,
 		test_staging_area_answers_all_when_its_worker_dies,
 		test_staging_area_is_another_daemons,
+		test_attack_57_lock_is_taken_again,
+		test_attack_57_directory_is_what_has_its_name,
 		test_staging_area_replaces_a_deleter_once,
 	};
 

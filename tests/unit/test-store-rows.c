@@ -172,7 +172,7 @@ START_TEST(test_fault_05_nor_is_one_of_what_belongs_to_a_job)
 	damage_each("dirs", "job = 1", dirs, "'x'", each_dir, 0);
 	damage_each("dirs", "job = 1", path, "x'610062'", each_dir, 0);
 	damage_each("entries", "job = 1", entries, "'x'", each_entry, 0);
-	damage_each("entries", "job = 1", state, "5", each_entry, 0);
+	damage_each("entries", "job = 1", state, "6", each_entry, 0);
 	damage_each("entries", "job = 1", name, "x'610062'", each_entry, 0);
 	damage_each("problems", "job = 1", problems, "'x'", each_problem, 0);
 	damage_each("problems", "job = 1", is_error, "2", each_problem, 0);

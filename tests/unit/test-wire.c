@@ -86,7 +86,7 @@ END_TEST
 
 START_TEST(records_are_put_and_got)
 {
-	const struct make_staging_message make = { "/m", 1, 2, 3, true, NULL, NULL };
+	const struct make_staging_message make = { "/m", 1, 2, 3, true, false, NULL, NULL };
 	struct make_staging_message made;
 	const struct open_dir_message open = {
 		"/a", true, false, false, { 1, 2, -3, S_IFREG }, STDIN_FILENO

@@ -330,8 +330,10 @@ static int make(uid_t uid, bool really)
 	(void)snprintf(path, sizeof(path), "%s/mount", f.dir);
 	f.seen = (struct seen){ .fd = -1 };
 	ck_assert_int_ge(worker_make_staging(f.worker,
-					     &(struct make_staging_message){ path, 0, uid, uid,
-									     really, NULL, NULL },
+					     &(struct make_staging_message){ .mount_path = path,
+									     .uid = uid,
+									     .gid = uid,
+									     .make = really },
 					     fixture_opened, &f),
 			 0);
 	fixture_wait(&f);
@@ -411,12 +413,14 @@ START_TEST(things_are_put_back)
 	ck_assert_str_eq(f.seen.names[0], "1");
 	ck_assert_uint_eq(f.seen.ids[0].ino, id.ino);
 	other.ino++;
-	ck_assert_int_eq(restore(&dir, &other, staging, -1, NULL), -ESTALE);
+	ck_assert_int_eq(restore(&dir, &other, staging, -1, NULL), -EUCLEAN);
 	ck_assert_int_eq(restore(&other, &id, staging, -1, NULL), -ESTALE);
 	tree_make(f.dir, "d/x");
 	ck_assert_int_eq(restore(&dir, &id, staging, -1, NULL), -EEXIST);
 	ck_assert_int_eq(restore(&dir, &id, staging, to, "y"), 0);
 	ck_assert(fixture_has(&f, "to/y"));
+	/* It is there, but not where it was. */
+	ck_assert_int_eq(restore(&dir, &id, staging, to, "y"), 0);
 	ck_assert_int_eq(restore(&dir, &id, staging, -1, NULL), -ENOENT);
 	f.seen.answered = false;
 	ck_assert_int_ge(worker_remove_staging(f.worker, staging, "job", fixture_done, &f), 0);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/context/failure.h"
@@ -93,33 +94,53 @@ static bool is_withdrawn(const struct job *j)
 	return j->r.resume_state == JOB_ACCEPTED;
 }
 
-/* Not all could be put back. What was held stays so, for as long as it would have been; anything
- * else pauses: what was just asked for back must not be deleted. So does what is not in staging at
- * all, as it may be in its place. */
+/* Some names could not be put back. A job that was held stays held for as long as it would have
+ * been. Any other job pauses, because what the user has just asked for must not be deleted. */
 static void keep_stuck_names(struct control *c, const struct restore_result *back,
 			     struct failure *f)
 {
 	struct job *j = c->j;
 	bool adopted = back->error == -EALREADY;
-	bool held = c->from != JOB_PAUSED && !is_withdrawn(j) && back->error != -ENOENT &&
-		    j->r.started_usec == 0 && j->r.held_until_usec > deadline_clock(j->jobs);
+	bool held = c->from != JOB_PAUSED && !is_withdrawn(j) && j->r.started_usec == 0 &&
+		    j->r.held_until_usec > deadline_clock(j->jobs);
 	char names[COUNTED_SIZE];
 
 	failure_set(f, error_from_errno(back->error, ERROR_AT_PATH),
-		    "job %" PRIu64 ": %" PRIu64 " of its names could not be put back: %s; it %s%s",
+		    "job %" PRIu64 ": %" PRIu64
+		    " of its names could not be put back: %s; it %s%s%s%s",
 		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses",
-		    adopted ? "" : ": `reclaimctl restore --to=` puts it elsewhere");
-	job_say(j, "%s could not be put back (%s)%s%s",
+		    back->elsewhere_helps ? ": `reclaimctl restore --to=` puts it elsewhere" : "",
+		    back->lost > 0 ? "; lost: " : "", back->lost_text);
+	job_say(j, "%s could not be put back (%s)%s%s%s%s",
 		counted_format(names, sizeof(names), back->stuck, "name", "names"), back->text,
-		adopted ? ": `reclaimctl resume` ends the job here"
-			: ": `reclaimctl restore --to=` puts them elsewhere",
-		adopted || held ? "" : ", `reclaimctl resume` deletes them");
+		adopted                 ? ": `reclaimctl resume` ends the job here"
+		: back->elsewhere_helps ? ": `reclaimctl restore --to=` puts them elsewhere"
+					: "",
+		adopted || held ? "" : ", `reclaimctl resume` deletes them",
+		back->lost > 0 ? "; lost: " : "", back->lost_text);
 	j->r.resume_state = JOB_QUEUED;
 	if (held)
 		schedule_job(j);
 	else
 		job_enter(j, PHASE_PAUSED);
 	job_save(j, NULL, NULL);
+}
+
+/* Says which names are lost. Their job can only fail: nothing else would bring them back. */
+static void say_lost(struct job *j, const struct restore_result *back, struct failure *f)
+{
+	char names[COUNTED_SIZE], rest[COUNTED_SIZE + 32] = "";
+
+	if (back->back > 0)
+		(void)snprintf(
+			rest, sizeof(rest), "; %s put back",
+			counted_format(names, sizeof(names), back->back, "name was", "names were"));
+	job_say(j, "%" PRIu64 " of %s lost, because another process removed %s from %s/%u/%s: %s%s",
+		back->lost,
+		counted_format(names, sizeof(names), j->r.names, "name is", "names are"),
+		back->lost == 1 ? "it" : "them", j->area->dir, (unsigned)j->r.uid, j->r.staging,
+		back->lost_text, rest);
+	failure_set(f, ERROR_NO_SUCH_PATH, "job %" PRIu64 ": %s", j->r.id, j->r.message);
 }
 
 static const char remainder_message[] =
@@ -143,7 +164,7 @@ static void on_remainder_gone(struct job *j, void *userdata)
 	struct failure f = { 0 };
 
 	(void)remove_remainder_message(j);
-	job_finish(j, JOB_CANCELLED);
+	job_finish(j, j->r.resume_state == JOB_FAILED ? JOB_FAILED : JOB_CANCELLED);
 	if (c)
 		answer(c, &f);
 }
@@ -205,17 +226,21 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 		answer(c, &f);
 		return;
 	}
-	if (is_withdrawn(j))
+	if (back->lost > 0) {
+		say_lost(j, back, &f);
+		j->r.resume_state = c->to = JOB_FAILED;
+	} else if (is_withdrawn(j)) {
 		job_say(j, "%s", withdrawn_said);
-	else if (job_adopted_from(&j->r) && j->r.started_usec == 0 && back->back == 0)
+	} else if (job_adopted_from(&j->r) && j->r.started_usec == 0 && back->back == 0) {
 		job_say(j, "had not been moved: it is where %s had staged it",
 			job_adopted_from(&j->r));
-	else if (j->r.started_usec == 0)
+	} else if (j->r.started_usec == 0) {
 		job_set_text(&j->r.message, NULL);
-	else if (!remove_remainder_message(j))
+	} else if (!remove_remainder_message(j)) {
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
 			counted_format(names, sizeof(names), back->back, "name was", "names were"),
 			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
+	}
 	if (remainder_of(j))
 		finish_after_remainder(j);
 	else

@@ -56,8 +56,10 @@ const struct job_phase_row job_phases[PHASES] = {
 			 "that it has ended; in memory until that is on disk", "nothing" },
 	[PHASE_PARTIAL] = { "partial", JOB_PARTIAL, IN_PHASE(LEAVING), START_NOTHING,
 			    "the same, and its problems", "nothing" },
-	/* From moving: refused. */
-	[PHASE_FAILED] = { "failed", JOB_FAILED, IN_PHASE(LEAVING) | IN_PHASE(MOVING),
+	/* From moving if it is refused; from returning if names are lost. */
+	[PHASE_FAILED] = { "failed", JOB_FAILED,
+			   IN_PHASE(LEAVING) | IN_PHASE(MOVING) | IN_PHASE(RETURNING) |
+				   PHASES_FREEING,
 			   START_NOTHING, "the same", "nothing" },
 	[PHASE_CANCELLED] = { "cancelled", JOB_CANCELLED, IN_PHASE(RETURNING) | PHASES_FREEING,
 			      START_NOTHING, "that it has ended, and which names are back",
@@ -79,9 +81,10 @@ enum job_phase job_life_loaded(enum job_state state)
 
 enum job_start job_life_start(enum job_phase phase, enum job_state resume)
 {
-	/* Accepted: it was withdrawn. Where it is any other ended state, which is never written,
-	 * the store is damaged, and the job is queued. */
-	bool back = resume == JOB_ACCEPTED || resume == JOB_CANCELLED || resume == JOB_RESTORED;
+	/* Accepted: it was withdrawn. Failed: names were found to be lost. Any other ended state is
+	 * never written, so the store is damaged, and the job is queued. */
+	bool back = resume == JOB_ACCEPTED || resume == JOB_CANCELLED || resume == JOB_RESTORED ||
+		    resume == JOB_FAILED;
 
 	if (back && !job_phase_is(phase, PHASES_ENDED | IN_PHASE(UNKNOWN)))
 		return START_TAKE_BACK;

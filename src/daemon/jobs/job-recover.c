@@ -110,6 +110,9 @@ static int load_job(const struct job_record *r, void *userdata)
 	if (e < 0)
 		return e;
 	j->told = true;
+	/* Names may be gone that are not on record as gone: job_knows_staged(). */
+	if (r->state == JOB_RUNNING)
+		j->r.attempts = MAX(j->r.attempts, 1U);
 	/* Its mark tells, if it is not adopted. */
 	j->shared = j->shared ||
 		    (*r->host && *r->staging && r->kind == JOB_DELETE && r->started_usec > 0);

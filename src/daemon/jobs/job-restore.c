@@ -12,6 +12,7 @@
 #include "staged-names.h"
 #include "withdrawal.h"
 #include "base/escape.h"
+#include "base/fd.h"
 
 /* Names that a worker is asked to move before it has answered the first. */
 #define CHUNK 1024
@@ -36,15 +37,17 @@ struct job_restore {
 	struct chunk *chunk;
 	struct name_restore names[CHUNK];
 	struct outcome *outcome;
-	bool alone; /* no other host deletes in the job, or nothing goes back */
+	bool alone;   /* no other host deletes in the job, or nothing goes back */
+	bool certain; /* job_knows_staged() */
+	bool doubted; /* the record did not say which names are in staging */
 	bool uses_area;
+	int absent_fd;      /* the root of the mount if the staging directory is gone, else -1 */
 	size_t asked, open; /* of the chunk: sent, and not answered */
 	uint64_t next;
 	sd_event_source *timer;
-	unsigned interruptions; /* since something went back last */
-	int interrupted;        /* why, if the chunk was */
-	uint64_t stuck_before;  /* this chunk */
-	struct restore_result result;
+	unsigned interruptions;               /* since something went back last */
+	int interrupted;                      /* why, if the chunk was */
+	struct restore_result result, before; /* before: this chunk */
 	void (*done)(struct job *j, const struct restore_result *result, void *userdata);
 	void *userdata;
 };
@@ -55,6 +58,7 @@ static void end_chunk(struct job_restore *b)
 		outcome_record(b->outcome, b->j->jobs->context->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
+	fd_closep(&b->absent_fd);
 }
 
 /* What waits must not use it: where its mount was detached, it is opened anew only when all that
@@ -75,7 +79,7 @@ static void finish(struct job_restore *b)
 	free(b);
 }
 
-/* All that is left cannot be put back. */
+/* Nothing more can be put back, because of an error of the staging area. */
 static void fail(struct job_restore *b, int error)
 {
 	b->result.stuck += b->chunk && b->chunk->n > 0 ? b->chunk->n : 1;
@@ -97,6 +101,7 @@ static bool is_to_stay(const struct job_restore *b)
 static void fail_adopted(struct job_restore *b)
 {
 	b->result.error = -EREMOTE;
+	b->result.elsewhere_helps = true;
 	(void)snprintf(b->result.text, sizeof(b->result.text), "it was adopted from %s",
 		       job_adopted_from(&b->j->r));
 	fail(b, -EREMOTE);
@@ -122,7 +127,9 @@ static void retry(struct job_restore *b, int error)
 
 	end_chunk(b);
 	area_release(b);
-	b->result.stuck = b->stuck_before;
+	/* Names that are back are on record and do not come again. */
+	b->before.back = b->result.back;
+	b->result = b->before;
 	b->interrupted = 0;
 	/* Even at once is later: the process that has died may not be reaped yet. */
 	if (c->stopping ||
@@ -138,22 +145,69 @@ static void retry(struct job_restore *b, int error)
 		strerror(-error));
 }
 
-static void record_stuck(struct job_restore *b, const struct chunk_entry *e, int error)
+static const char *stuck_reason(int error)
 {
-	const char *name = chunk_name(b->chunk, e);
+	switch (-error) {
+	case EEXIST:
+		return "something else is in its place";
+	case ESTALE:
+		return "the directory that it was in is gone or was replaced";
+	default:
+		return staging_area_error(error);
+	}
+}
+
+/* Adds a problem. Returns the escaped path of the entry, malloc'ed, or NULL if memory is out. */
+static char *problem_add(struct job_restore *b, const struct chunk_entry *e, const char *what,
+			 int error)
+{
 	_cleanup_free_ char *path = chunk_path(b->chunk, e, "");
-	_cleanup_free_ char *shown = escape_name(path ? path : name);
-	struct problem_record p = { .path = path ? path : name,
-				    .what = "could not be put back",
-				    .error = error,
-				    .is_error = true };
+	const char *known = path ? path : chunk_name(b->chunk, e);
+	struct problem_record p = { known, what, error, .is_error = true };
 
 	(void)outcome_problem(b->outcome, &p);
+	return escape_name(known);
+}
+
+static void record_stuck(struct job_restore *b, const struct chunk_entry *e, int error)
+{
+	_cleanup_free_ char *shown = problem_add(b, e, "could not be put back", error);
+
+	b->result.elsewhere_helps = b->result.elsewhere_helps || error != -ENODEV;
 	if (b->result.stuck++ > 0)
 		return;
 	b->result.error = error;
-	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : name,
-		       strerror(-error));
+	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : "?",
+		       stuck_reason(error));
+}
+
+/* Records an entry that is neither in staging nor in its place. */
+static void record_missing(struct job_restore *b, const struct chunk_entry *e, int error)
+{
+	_cleanup_free_ char *shown = NULL;
+	struct restore_result *r = &b->result;
+	size_t len = strlen(r->lost_text);
+
+	if (!b->certain || b->state == ENTRY_KEPT) {
+		r->gone++;
+		(void)outcome_mark(b->outcome, e->seq, e->seq, ENTRY_GONE);
+		return;
+	}
+	(void)outcome_mark(b->outcome, e->seq, e->seq, ENTRY_LOST);
+	r->lost++;
+	/* The problem of a name that was lost before is on record. */
+	if (e->state == ENTRY_LOST)
+		shown = escape_name(chunk_name(b->chunk, e));
+	else
+		shown = problem_add(b, e,
+				    error == -EUCLEAN ? "is lost: something else has its place in "
+							"the staging area, and stays there"
+						      : "is lost: another process removed it from "
+							"the staging area",
+				    -ENOENT);
+	if (shown && len + strlen(shown) + 2 < sizeof(r->lost_text))
+		(void)snprintf(r->lost_text + len, sizeof(r->lost_text) - len, "%s%s",
+			       len > 0 ? ", " : "", shown);
 }
 
 static void chunk_answered(struct job_restore *b)
@@ -166,7 +220,7 @@ static void chunk_answered(struct job_restore *b)
 		return;
 	}
 	end_chunk(b);
-	b->stuck_before = b->result.stuck;
+	b->before = b->result;
 	b->next = last + 1;
 	if (n < CHUNK)
 		finish(b);
@@ -187,6 +241,8 @@ static void failed(struct job_restore *b, size_t at, int error)
 		b->interrupted = error;
 	else if (is_detached(b))
 		b->interrupted = -EAGAIN;
+	else if (error == -ENOENT || (error == -EUCLEAN && b->state != ENTRY_KEPT))
+		record_missing(b, &b->chunk->entries[at], error);
 	else
 		record_stuck(b, &b->chunk->entries[at], error);
 }
@@ -200,12 +256,10 @@ static void on_restored(int r, void *userdata)
 	if (r == 0) {
 		b->result.back++;
 		b->interruptions = 0;
-	}
-	/* Not there: a worker or the daemon died after it had gone back, or it has been fetched. */
-	if (r == 0 || r == -ENOENT)
 		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
-	else
+	} else {
 		failed(b, item->at, r);
+	}
 	if (--b->open == 0 && b->asked == b->chunk->n)
 		chunk_answered(b);
 }
@@ -216,13 +270,14 @@ static int restore_name(struct job_restore *b, size_t at)
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
 	struct restore_message m = {
 		.job_dir = b->j->uuid_text,
+		.absent = b->absent_fd >= 0,
 		.seq = e->seq,
 		.name = chunk_name(b->chunk, e),
 		.dir_path = dir ? dir->path : "",
 		.id = e->id,
 		.to_name = b->to.name,
 		.view_number = b->view_number,
-		.staging = b->j->area->staging_fd,
+		.staging = b->absent_fd >= 0 ? b->absent_fd : b->j->area->staging_fd,
 		.to = b->to.fd,
 		.view = b->to.view_fd,
 	};
@@ -261,12 +316,41 @@ static void restore_chunk(struct job_restore *b)
 		chunk_answered(b);
 }
 
+static void on_mount_root(int r, int fd, void *userdata)
+{
+	struct job_restore *b = userdata;
+
+	b->absent_fd = fd;
+	if (retry_helps(r))
+		retry(b, r);
+	else if (r < 0)
+		fail(b, r);
+	else
+		restore_chunk(b);
+}
+
+/* The staging directory is gone. Names may be back in their places all the same, and the filesystem
+ * may be another one; a worker finds out both. */
+static void on_absent(struct job_restore *b)
+{
+	const struct staging_area *area = b->j->area;
+	struct worker *root;
+	int r = staging_area_intake(area, area->submitters->root, &root);
+
+	if (r >= 0)
+		r = worker_open_dir(root, -1, area->mount, NULL, on_mount_root, b);
+	if (r < 0)
+		on_mount_root(r, -1, b);
+}
+
 static void on_staging(int r, int fd, void *userdata)
 {
 	struct job_restore *b = userdata;
 
 	(void)fd;
-	if (retry_helps(r))
+	if (r == -ENOENT)
+		on_absent(b);
+	else if (retry_helps(r))
 		retry(b, r);
 	else if (r < 0)
 		fail(b, r);
@@ -308,8 +392,13 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 static void load(struct job_restore *b)
 {
+	/* A lost name may be there again; and the record of a name that was moved may be missing.
+	 */
+	bool waiting = b->doubted && b->state == ENTRY_RESTORED && !job_adopted_from(&b->j->r);
+	uint32_t states =
+		1U << ENTRY_STAGED | 1U << ENTRY_LOST | (waiting ? 1U << ENTRY_WAITING : 0);
 	int r = chunk_load(b->j->jobs->context->store, STORE_DAEMON, b->j->r.id, b->next, CHUNK,
-			   1U << ENTRY_STAGED, on_loaded, b);
+			   states, on_loaded, b);
 
 	if (r < 0)
 		retry(b, r);
@@ -346,7 +435,7 @@ static void load_next(struct job_restore *b)
 	if (!b->alone)
 		withdrawal_wait(b->j, on_withdrawn, b);
 	/* The store does not know which names were moved: staging does. */
-	else if (b->j->unmarked)
+	else if ((b->doubted = b->doubted || b->j->unmarked) && b->j->unmarked)
 		staged_names_find(b->j, on_staged_known, b);
 	else
 		load(b);
@@ -368,6 +457,8 @@ void restore_names(struct job *j, enum entry_state state, const struct restore_t
 	}
 	b->j = j;
 	b->state = state;
+	b->certain = job_knows_staged(j);
+	b->absent_fd = -1;
 	b->to = to ? *to : origin;
 	b->view_number = ++j->jobs->views;
 	b->next = 1;

@@ -284,6 +284,25 @@ static void say_left(struct job *j, const struct restore_result *back, uint64_t 
 			left == 1 ? "is in its place" : "are in their place");
 }
 
+/* Says how many names were gone before reclaimd could delete them, or nothing. */
+static void say_gone(const struct job_run *run, const struct restore_result *back)
+{
+	struct job *j = run->job;
+	uint64_t gone = run->missing + back->gone;
+	char names[COUNTED_SIZE];
+
+	if (gone == 0) {
+		job_set_text(&j->r.message, NULL);
+		return;
+	}
+	job_say(j, "%" PRIu64 " of %s already gone%s%s", gone,
+		counted_format(names, sizeof(names), j->r.names, "name was", "names were"),
+		run->was_certain ? "" : ", perhaps deleted before an interruption",
+		run->removed ? ": its directory in staging is not there any more; nothing of it is "
+			       "left there or where it was"
+			     : "");
+}
+
 static void conclude(struct job *j, const struct restore_result *back, void *userdata)
 {
 	struct job_run *run = userdata;
@@ -301,11 +320,8 @@ static void conclude(struct job *j, const struct restore_result *back, void *use
 		s = run->gone > run->missing || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
 	if (s != JOB_DONE)
 		say_left(j, back, MAX(run->left, back->back), s);
-	else if (run->removed)
-		job_say(j, "its directory in staging is not there any more; nothing of it "
-			   "is left there or where it was");
 	else
-		job_set_text(&j->r.message, NULL);
+		say_gone(run, back);
 	job_finish(j, s);
 	if (run->stopped)
 		run->stopped(j, run->stopped_userdata);
@@ -360,6 +376,19 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 		on_siblings(r, run);
 }
 
+static void on_filesystem(struct job *j, int r, void *userdata)
+{
+	struct job_run *run = userdata;
+
+	(void)j;
+	if (retry_helps(r)) {
+		run_retry(run, r);
+		return;
+	}
+	run->removed = r == 0;
+	search_origin(run);
+}
+
 /* Names that are not in staging: looked for where they were, or waited for. */
 static bool search_lost(struct job_run *run)
 {
@@ -370,6 +399,8 @@ static bool search_lost(struct job_run *run)
 	if (!run->unmoved && run->absent == -ENOENT && !run->waits && j->r.staging_id.ino != 0) {
 		run->seen = false;
 		staging_area_open(j->area, /* make= */ false, on_siblings_dir, run);
+	} else if (!run->unmoved && run->absent == -ENOENT && run->waits) {
+		staged_filesystem_check(j, on_filesystem, run);
 	} else if (!run->unmoved) {
 		search_origin(run);
 	} else if (run->waits) {
@@ -539,8 +570,10 @@ static void run_retry(struct job_run *run, int error)
 	struct job *j = run->job;
 	uint64_t after;
 
-	/* A stop that takes too long ends the worker; that is no fault of the job. */
+	/* A stop that takes too long ends the worker. That is no fault of the job, but names may be
+	 * gone that are not on record as gone: job_knows_staged(). */
 	if (run->stopped || run->jobs->context->stopping) {
+		j->r.attempts = MAX(j->r.attempts, 1U);
 		leave(run, schedule_job);
 		return;
 	}
@@ -1490,9 +1523,12 @@ void run_begin(struct job *j)
 		schedule_job(j);
 		return;
 	}
-	*run = (struct job_run){
-		.job = j, .jobs = jobs, .staged_fd = -1, .origin_fd = -1, .next = 1
-	};
+	*run = (struct job_run){ .job = j,
+				 .jobs = jobs,
+				 .staged_fd = -1,
+				 .origin_fd = -1,
+				 .next = 1,
+				 .was_certain = job_knows_staged(j) };
 	j->run = run;
 	j->silent = false;
 	schedule_enter(j);

@@ -47,6 +47,7 @@ struct job_run {
 
 	unsigned unread; /* attempts to read the next chunk */
 	uint64_t gone, missing, left;
+	bool was_certain; /* job_knows_staged() before this run */
 
 	/* A rename may be lost with the power though what is on record is not. So names that ought
 	 * to be in staging, and are not, are looked for once more, where they were: `unmoved`. */

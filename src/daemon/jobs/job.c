@@ -254,6 +254,12 @@ bool job_state_finished(enum job_state s)
 	return s >= JOB_DONE;
 }
 
+bool job_knows_staged(const struct job *j)
+{
+	return j->r.started_usec == 0 ||
+	       (j->r.attempts == 0 && !*j->r.host && !job_adopted_from(&j->r));
+}
+
 void job_snapshot(const struct job *j, struct job_record *ret)
 {
 	struct run_progress deleted = { 0 }, freed = { 0 };

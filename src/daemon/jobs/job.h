@@ -199,6 +199,11 @@ void job_marked(int r, void *userdata);
 /* Posts again what the store has refused. */
 void job_save_retry(struct job *j);
 
+/* Returns true if the record is certain which names are in staging. It is not after a run that was
+ * interrupted, because names may be gone that are not on record as gone, and after other hosts had
+ * parts of the job. */
+bool job_knows_staged(const struct job *j);
+
 /* The record with the progress of what is going on just now. */
 void job_snapshot(const struct job *j, struct job_record *ret);
 

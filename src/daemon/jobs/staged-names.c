@@ -16,6 +16,82 @@
 /* Until staging is listed again, where a worker has died or something is short. */
 #define RETRY_USEC (1 * USEC_PER_SEC)
 
+/* ---- the filesystem ---------------------------------------------------------------------------
+ */
+
+struct filesystem_check {
+	struct job *j;
+	uint64_t fsid; /* of the filesystem that the job's names were on; 0 if unknown */
+	void (*done)(struct job *j, int r, void *userdata);
+	void *userdata;
+};
+
+static void check_end(struct filesystem_check *f, int r)
+{
+	f->done(f->j, retry_helps(r) || r >= 0 ? r : -ESTALE, f->userdata);
+	free(f);
+}
+
+static void on_mount(int r, int fd, void *userdata)
+{
+	fd_closep(&fd);
+	check_end(userdata, MIN(r, 0));
+}
+
+static void on_origin(int r, int fd, void *userdata)
+{
+	struct filesystem_check *f = userdata;
+	struct staging_area *area = f->j->area;
+	struct worker *root;
+
+	fd_closep(&fd);
+	if (r >= 0 || retry_helps(r) || f->fsid == 0) {
+		check_end(f, MIN(r, 0));
+		return;
+	}
+	r = staging_area_intake(area, area->submitters->root, &root);
+	if (r >= 0)
+		r = worker_open_on_filesystem(root, area->mount, f->fsid, on_mount, f);
+	if (r < 0)
+		check_end(f, r);
+}
+
+static void on_first(int r, struct chunk *c, void *userdata)
+{
+	struct filesystem_check *f = userdata;
+	const struct chunk_dir *dir = r >= 0 && c->n > 0 ? chunk_dir(c, c->entries[0].dir) : NULL;
+	struct worker *intake;
+
+	/* A read fails with the writes of its transaction, which is no fault of this job. */
+	r = r < 0 ? -EAGAIN : 0;
+	if (dir) {
+		f->fsid = dir->id.fsid;
+		r = staging_area_intake(f->j->area, f->j->submitter, &intake);
+		if (r >= 0)
+			r = worker_open_dir(intake, -1, dir->path, &dir->id, on_origin, f);
+	}
+	if (r < 0 || !dir)
+		check_end(f, r);
+	chunk_free(c);
+}
+
+void staged_filesystem_check(struct job *j, void (*done)(struct job *j, int r, void *userdata),
+			     void *userdata)
+{
+	struct filesystem_check *f = malloc(sizeof(*f));
+	int r = f ? 0 : -ENOMEM;
+
+	if (f) {
+		*f = (struct filesystem_check){ .j = j, .done = done, .userdata = userdata };
+		r = chunk_load(j->jobs->context->store, STORE_DAEMON, j->r.id, 1, 1,
+			       (1U << ENTRY_STATES) - 1, on_first, f);
+	}
+	if (r >= 0)
+		return;
+	free(f);
+	done(j, r, userdata);
+}
+
 /* ---- what is in staging -----------------------------------------------------------------------
  */
 
@@ -24,9 +100,8 @@ struct staging_listing {
 	struct jobs *jobs;
 	struct outcome *outcome;
 	uint64_t found, strange;
-	uint64_t fsid; /* of the filesystem that its names were on; 0: not known */
-	bool foreign;  /* another one may be mounted in its place */
-	int error;     /* not all of them could be marked */
+	bool foreign; /* another one may be mounted in its place */
+	int error;    /* not all of them could be marked */
 	void (*done)(struct job *j, bool known, void *userdata);
 	void *userdata;
 };
@@ -123,87 +198,18 @@ static void listing_retry(struct staging_listing *l, int error)
 	free(l);
 }
 
-/* What is not in another filesystem's staging may well be in its own. */
-static void on_foreign(struct staging_listing *l)
-{
-	l->foreign = true;
-	listing_retry(l, -ESTALE);
-}
-
-/* The filesystem is the one, and nothing was moved, if that could be opened; else `otherwise` goes
- * on. */
-static void opened(struct staging_listing *l, int r, int fd,
-		   void (*otherwise)(struct staging_listing *l))
-{
-	fd_closep(&fd);
-	if (r >= 0)
-		listing_end(l);
-	else if (retry_helps(r))
-		listing_retry(l, r);
-	else
-		otherwise(l);
-}
-
-static void on_mount(int r, int fd, void *userdata)
-{
-	opened(userdata, r, fd, on_foreign);
-}
-
-static void mount_check(struct staging_listing *l)
-{
-	struct staging_area *area = l->j->area;
-	struct worker *root;
-	int r;
-
-	if (l->fsid == 0) {
-		on_foreign(l);
-		return;
-	}
-	r = staging_area_intake(area, area->submitters->root, &root);
-	if (r >= 0)
-		r = worker_open_on_filesystem(root, area->mount, l->fsid, on_mount, l);
-	if (r < 0)
-		listing_retry(l, r);
-}
-
-static void on_origin(int r, int fd, void *userdata)
-{
-	opened(userdata, r, fd, mount_check);
-}
-
-static void on_first(int r, struct chunk *c, void *userdata)
+/* Either nothing was moved, or another filesystem is mounted, whose staging tells nothing of the
+ * job's names. */
+static void on_filesystem(struct job *j, int r, void *userdata)
 {
 	struct staging_listing *l = userdata;
-	const struct chunk_dir *dir = r >= 0 && c->n > 0 ? chunk_dir(c, c->entries[0].dir) : NULL;
-	struct worker *intake;
 
-	if (r < 0) {
-		/* With the writes of its transaction, which is no fault of this job. */
-		listing_retry(l, -EAGAIN);
-		return;
-	}
-	if (dir) {
-		l->fsid = dir->id.fsid;
-		r = staging_area_intake(l->j->area, l->j->submitter, &intake);
-		if (r >= 0)
-			r = worker_open_dir(intake, -1, dir->path, &dir->id, on_origin, l);
-	}
+	(void)j;
+	l->foreign = r == -ESTALE;
 	if (r < 0)
 		listing_retry(l, r);
-	else if (!dir)
+	else
 		listing_end(l);
-	chunk_free(c);
-}
-
-/* Either nothing was moved, or this is not the filesystem. A directory that names were in tells,
- * if it is still there; otherwise the filesystem that it was on does. */
-static void absent(struct staging_listing *l)
-{
-	int r = chunk_load(l->jobs->context->store, STORE_DAEMON, l->j->r.id, 1, 1,
-			   (1U << ENTRY_STATES) - 1, on_first, l);
-
-	if (r < 0)
-		listing_retry(l, r);
 }
 
 static void on_listed(int r, void *userdata)
@@ -214,7 +220,7 @@ static void on_listed(int r, void *userdata)
 	if (r == 0)
 		listing_end(l);
 	else if (r == -ENOENT)
-		absent(l);
+		staged_filesystem_check(l->j, on_filesystem, l);
 	else
 		listing_retry(l, r);
 }
@@ -225,7 +231,7 @@ static void on_staging(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r == -ENOENT) {
-		absent(l);
+		staged_filesystem_check(l->j, on_filesystem, l);
 		return;
 	}
 	if (r >= 0)

@@ -20,6 +20,7 @@
 /* Its staging directory is being opened, for one that waits for it. */
 struct staging_opening {
 	struct staging_area *area;
+	uint64_t mnt_id; /* of the mount that the worker is asked for */
 	bool make;
 	staging_area_opened_t done;
 	void *userdata;
@@ -118,7 +119,6 @@ static void staging_area_close(struct staging_area *area)
 	area->deleter = worker_free(area->deleter);
 	area->deleter_submitter = submitter_unref(area->deleter_submitter);
 	fd_closep(&area->staging_fd);
-	area->ours = false;
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
@@ -151,20 +151,36 @@ void staging_area_release(struct staging_area *area)
 /* ---- the staging directory -------------------------------------------------------------------
  */
 
+static bool is_same_dir(int a, int b)
+{
+	struct identity x, y;
+
+	return fd_whereabouts(a, "", 0, &x) >= 0 && fd_whereabouts(b, "", 0, &y) >= 0 &&
+	       x.mnt_id == y.mnt_id && x.dev == y.dev && x.ino == y.ino;
+}
+
+/* Takes over fd, which has the directory's name now. */
+static void directory_set(struct staging_area *area, int fd)
+{
+	if (area->staging_fd >= 0 && is_same_dir(area->staging_fd, fd)) {
+		(void)close(fd);
+		return;
+	}
+	/* The one that was open was removed or renamed. The worker may only delete there. */
+	area->stale = area->deleter;
+	fd_closep(&area->staging_fd);
+	area->staging_fd = fd;
+}
+
 static void opened(struct staging_opening *o, int r, int fd)
 {
 	struct staging_area *area = o->area;
 
-	/* One that is there may be in use. */
-	if (r >= 0 && area->staging_fd >= 0)
-		(void)close(fd);
-	else if (r >= 0)
-		area->staging_fd = fd;
 	if (r >= 0) {
-		area->ours = area->ours || o->make;
+		directory_set(area, fd);
 		area->absent = false;
 	}
-	o->done(r < 0 ? r : 0, area->staging_fd, o->userdata);
+	o->done(MIN(r, 0), area->staging_fd, o->userdata);
 	free(o);
 	staging_area_release(area);
 }
@@ -267,10 +283,24 @@ static int find_holder(struct staging_opening *o)
 	return r < 0 ? r : worker_open_dir(root, -1, path, NULL, on_lock, o);
 }
 
+/* Returns why the directory was not found: r, or that its mount has changed meanwhile. */
+static int absence(const struct staging_opening *o, int r)
+{
+	const struct mount *mount;
+
+	context_mounts_changed(o->area->submitters->context);
+	mount = mount_of(o->area);
+	if (!mount)
+		return -ENODEV;
+	return mount->id != o->mnt_id ? -EAGAIN : r;
+}
+
 static void on_made(int r, int fd, void *userdata)
 {
 	struct staging_opening *o = userdata;
 
+	if (r == -EXDEV || r == -ENOENT)
+		r = absence(o, r);
 	if (r != -EBUSY || is_logged(o->area) || find_holder(o) < 0)
 		opened(o, r, fd);
 }
@@ -284,7 +314,6 @@ static int request_open(struct staging_opening *o)
 {
 	struct staging_area *area = o->area;
 	const struct mount *mount = mount_of(area);
-	uint64_t mnt_id = mount ? mount->id : 0;
 	struct worker *root;
 	int r;
 
@@ -294,15 +323,20 @@ static int request_open(struct staging_opening *o)
 	 */
 	if (mount_is_users(mount))
 		return -EOPNOTSUPP;
+	o->mnt_id = mount->id;
 	r = staging_area_intake(area, area->submitters->root, &root);
 	if (r < 0)
 		return r;
 	return worker_make_staging(
 		root,
-		&(struct make_staging_message){ area->mount, mnt_id, area->submitter->id.uid,
-						area->submitter->id.gid, o->make,
-						o->make ? area->submitters->context->holder : NULL,
-						*area->host ? area->host : NULL },
+		&(struct make_staging_message){ .mount_path = area->mount,
+						.mnt_id = o->mnt_id,
+						.uid = area->submitter->id.uid,
+						.gid = area->submitter->id.gid,
+						.make = o->make,
+						.uses = true,
+						.holder = area->submitters->context->holder,
+						.host = *area->host ? area->host : NULL },
 		on_made, o);
 }
 
@@ -320,16 +354,14 @@ void staging_area_open(struct staging_area *area, bool make, staging_area_opened
 		}
 		staging_area_close(area);
 	}
-	if (area->staging_fd >= 0 && (area->ours || !make)) {
-		done(0, area->staging_fd, userdata);
-		return;
-	}
 	o = malloc(sizeof(*o));
 	if (!o) {
 		done(-ENOMEM, -1, userdata);
 		return;
 	}
-	*o = (struct staging_opening){ area, make, done, userdata };
+	*o = (struct staging_opening){
+		.area = area, .make = make, .done = done, .userdata = userdata
+	};
 	staging_area_use(area);
 	r = request_open(o);
 	if (r < 0)

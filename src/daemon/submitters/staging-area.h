@@ -42,7 +42,6 @@ struct staging_area {
 	char *host, *dir;            /* base/staging-dir.h; "": of no fleet */
 	dev_t dev;
 	int staging_fd;
-	bool ours;           /* more may be put there: no other daemon has the mount */
 	bool absent;         /* the mount or its staging directory is not there: jobs wait */
 	bool short_of_space; /* its jobs run in a pacing window that pauses, too */
 	struct worker *deleter;
@@ -82,10 +81,17 @@ static inline void staging_area_unrefp(struct staging_area **area)
 	(void)staging_area_unref(*area);
 }
 
-/* Opens the staging directory, and makes it first if `make`. Answers in this call or later. The
- * descriptor is the area's, and is not closed between staging_area_use, which comes before this,
- * and staging_area_release. -EAGAIN: its mount was detached, and other jobs still use what is open
- * of it: each has to release it before it tries again. */
+/* Opens the staging directory, and makes it first if `make`. Calls done once, later or in this
+ * call.
+ *
+ * Every use of the area begins with this, because other programs and people may have removed or
+ * renamed the directory or the daemon's lock since. What has the directory's name is used then, and
+ * the lock is taken again. -EBUSY: another daemon has the lock, so no more names may be moved here.
+ * -ENOENT: without `make`, the directory is gone. -EAGAIN: its mount was detached, and other jobs
+ * still use the open descriptor: each has to release it before it tries again.
+ *
+ * The descriptor is the area's. It is open from staging_area_use(), which comes before this, to
+ * staging_area_release(), but may be that of another directory after another call of this. */
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
 		       void *userdata);
 /* Why it could not be opened, in words. */

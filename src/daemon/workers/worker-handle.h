@@ -163,9 +163,13 @@ int worker_open_job_dir(struct worker *w, int staging_fd, const char *name,
 			void (*opened)(int r, int fd, void *userdata), void *userdata);
 
 /* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if m->to >= 0,
- * into that directory. m->view is -1 where reclaimd itself asks. -EEXIST, -ESTALE if the directory
- * is not the one it was, -ENOENT if it is not in staging, -EROFS if the process that asks may not
- * write there. */
+ * into that directory. m->view is -1 if reclaimd itself asks. r is 0 if the thing is there now,
+ * also if it was before. Otherwise: -ENOENT   it is neither in staging nor where it was to go
+ *   -EUCLEAN  the same, and something else has its number in staging
+ *   -ENODEV   the same, but the filesystem may be another one
+ *   -EEXIST   something has its name there
+ *   -ESTALE   the directory that it was in is gone or is another one
+ *   -EROFS    the process that asks may not write there */
 int worker_restore(struct worker *w, const struct restore_message *m,
 		   void (*restored)(int r, void *userdata), void *userdata);
 

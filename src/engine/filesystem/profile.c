@@ -227,6 +227,14 @@ bool profile_shrinks(int fd)
 	return find_by_fd(fd, &p, &flags) && p.lease_truthful && p.shrink != SHRINK_NEVER;
 }
 
+bool profile_is_local(int fd)
+{
+	struct fs_profile p;
+	unsigned long flags;
+
+	return find_by_fd(fd, &p, &flags) && p.lease_truthful;
+}
+
 bool profile_keeps_atime(int fd)
 {
 	struct fs_profile p;

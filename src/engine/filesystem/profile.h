@@ -68,6 +68,10 @@ void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret
  * By its type alone: mount options may still say that they are not. */
 bool profile_shrinks(int fd);
 
+/* Returns true if the filesystem of fd is one whose locks are the kernel's own, so that no server
+ * is asked for them; false if that is unknown. */
+bool profile_is_local(int fd);
+
 /* Whether access times of files are kept where fd is: not with noatime, nor where other machines or
  * the page cache of this one may hide accesses, nor if it is not known. */
 bool profile_keeps_atime(int fd);
