@@ -52,3 +52,20 @@ int btrfs_commit(int fd)
 	/* Unlike syncfs(2), this leaves alone what other processes have written and not flushed. */
 	return r < 0 || ioctl(fd, BTRFS_IOC_WAIT_SYNC, &transaction) < 0 ? -errno : 0;
 }
+
+/* From linux/btrfs.h of 6.13. */
+struct subvol_wait {
+	__u64 subvolid;
+	__u32 mode;
+	__u32 count;
+};
+
+#define SUBVOL_SYNC_WAIT _IOW(BTRFS_IOCTL_MAGIC, 65, struct subvol_wait)
+#define SUBVOL_SYNC_COUNT 2
+
+int btrfs_deleted_subvolumes(int fd)
+{
+	struct subvol_wait wait = { .mode = SUBVOL_SYNC_COUNT };
+
+	return ioctl(fd, SUBVOL_SYNC_WAIT, &wait) < 0 ? -errno : (int)wait.count;
+}

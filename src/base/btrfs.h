@@ -16,3 +16,8 @@ bool btrfs_has(int fd);
  * it, but not that a name came there from another one. fd is any file's, or that of a directory
  * that may only be pinned (O_PATH). Returns 0 or a negative errno. */
 int btrfs_commit(int fd);
+
+/* Returns the number of subvolumes that were deleted and whose space btrfs has not freed yet, or a
+ * negative errno: -ENOTTY if this is not btrfs, or the kernel is older than 6.13. fd is open for
+ * reading. */
+int btrfs_deleted_subvolumes(int fd);

@@ -175,7 +175,8 @@ static void check_effect(const struct config_policy *p, bool of_user, const stru
 	else if (!policy_has_rules(&p->rules))
 		problems_warn(out, p->place, at,
 			      "has no rule, so it deletes nothing: expected keep, max-age, "
-			      "max-size, max-files, min-free or min-free-inodes");
+			      "max-size, max-size-per-series, max-files, min-free or "
+			      "min-free-inodes");
 	else if (!p->schedule && of_user)
 		problems_warn(out, p->place, at,
 			      "has no schedule, so it never runs by itself, but only by reclaimctl "

@@ -291,6 +291,8 @@ static const struct config_key policy_keys[] = {
 	      .expected = "a time with a unit, up to 36500d, such as 90d"),
 	VALUE("max-size", VALUE_SIZE, config_policy, rules.max_size_bytes,
 	      .limits = { 1, UINT64_MAX }, .expected = "a size with a unit, such as 500G"),
+	VALUE("max-size-per-series", VALUE_SIZE, config_policy, rules.max_series_size_bytes,
+	      .limits = { 1, UINT64_MAX }, .expected = "a size with a unit, such as 50G"),
 	VALUE("max-files", VALUE_COUNT, config_policy, rules.max_files, .limits = { 1, UINT64_MAX },
 	      .expected = "a number from 1"),
 	VALUE("min-free", VALUE_FLOOR, config_policy, rules.min_free_below, .kind = KEY_BAND,

@@ -50,6 +50,7 @@ struct watermark {
 	uint64_t checked_usec;          /* when what is free was checked last */
 	struct policy_process *process; /* while it runs */
 	bool has_failed, has_more;      /* the last run; max-delete kept some of what it wanted */
+	bool has_stalled;               /* the last runs freed no space: no other until it has */
 	struct policy_sum handed;       /* what it was to free */
 	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
@@ -87,7 +88,7 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 		.name = strdup(p->name),
 		.space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0, 0, 0 },
 		.inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0, 0, 0 },
-		.max_size_bytes = p->rules.max_size_bytes,
+		.max_size_bytes = policy_max_size(&p->rules),
 		.wait_usec = RETRY_USEC
 	};
 	LIST_INSERT_HEAD(&all->list, w, link);
@@ -110,6 +111,12 @@ static void note_result(struct watermark *w, bool went_well)
 	w->has_failed = !went_well;
 	w->handed = last.r.handed;
 	w->has_more = last.r.handed.n > 0 && last.r.excess.n > 0;
+	if (last.r.stalls >= STALLS_MOST && !w->has_stalled)
+		log_line(LOG_ERR,
+			 "Policy %s stops, as its deletions free no space, until more is free or "
+			 "the configuration is read again: see reclaimctl policy list",
+			 w->name);
+	w->has_stalled = last.r.stalls >= STALLS_MOST;
 }
 
 static void on_ended(bool went_well, const char *output, size_t len, void *userdata)
@@ -361,7 +368,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		w->wait_usec = RETRY_USEC;
 		w->retry_usec = MIN(w->retry_usec, now + RETRY_USEC);
 	}
-	if (w->process || (is_short && w->is_absent))
+	if (w->process || (is_short && w->is_absent) || (w->has_stalled && !has_helped(w)))
 		return next;
 	if (now < w->retry_usec || space_is_coming(w))
 		return is_due || w->has_more ? MIN(next, RETRY_USEC) : next;

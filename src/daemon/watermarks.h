@@ -8,10 +8,12 @@
  *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
  *
  * It is not begun again while a job of it is unfinished, whose space is still to come, nor while
- * another one makes room on the same filesystem. A run deletes no more than max-delete; if that is
- * not enough, the next one begins when the job has ended. If it does not help, it is tried again
- * after a while, and then after a longer one. Whether it does is seen in the free space since it
- * began: where programs write quickly, there may be as little at its end. */
+ * another one makes room on the same filesystem. Runs delete no more than max-delete in a
+ * period (policy/limits.h). If a run does not help, the next one begins after a while, and then
+ * after a longer one. Whether it helps shows in the free space since it began: if programs write
+ * quickly, there may be as little at its end. If two runs in a row gain next to no space
+ * (policy/result.h), no further run begins until more is free, or the policies are configured
+ * again. */
 #pragma once
 
 struct jobs;

@@ -16,10 +16,10 @@ int64_t clock_jump_usec(const struct clock_reading *before, const struct clock_r
 {
 	int64_t step = now->realtime_usec - before->realtime_usec;
 
+	if (now->synchronized)
+		return 0;
 	if (strcmp(before->boot, now->boot) == 0)
 		step -= (int64_t)now->boottime_usec - (int64_t)before->boottime_usec;
-	else if (step > 0 && now->synchronized)
-		return 0;
 	return step > DAY_USEC || step < -DAY_USEC ? step : 0;
 }
 

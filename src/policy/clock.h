@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Was the clock set? Ages mean nothing if it is wrong, so what goes by them waits until a
- * person has said that it is right. Pure. */
+/* Finds out if the clock was set. Ages mean nothing if it is wrong, so nothing is deleted by age
+ * until NTP, or a person, confirms the time. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,12 +13,13 @@ struct clock_reading {
 	char boot[CLOCK_BOOT_ID]; /* which boot, as the kernel's boot_id */
 	uint64_t boottime_usec;   /* since then, suspended or not */
 	int64_t realtime_usec;    /* since 1970 */
-	bool synchronized;        /* with other machines, says the kernel; not written down */
+	bool synchronized;        /* by NTP, according to the kernel; not written down */
 };
 
-/* By how much the wall clock was set between two readings, if that is more than a day; else 0.
- * Between two boots it is not known how long the machine was off, so that there a step forward
- * counts only if the clock has not been synchronized since. */
+/* Returns by how much the wall clock was set between two readings, if that is more than a day and
+ * the clock is not synchronized now; else 0. Setting a clock by hand makes the kernel count it as
+ * not synchronized, so a synchronized clock is right whatever it was set to before. It is not known
+ * how long the machine was off between two boots, so there the whole time counts as a step. */
 int64_t clock_jump_usec(const struct clock_reading *before, const struct clock_reading *now);
 
 /* Room for a reading as a line, which has the same length always. */

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "links.h"
+
 /* What becomes of an entry, and why. */
 enum disposition {
 	DISPOSITION_UNDECIDED = 0,
@@ -32,13 +34,16 @@ enum disposition {
 	DISPOSITION_MIN_COUNT,
 	DISPOSITION_MIN_AGE,
 	DISPOSITION_WITHIN_LIMITS,
+	DISPOSITION_FREES_NOTHING, /* a limit on space would want it */
+	DISPOSITION_CLOCK,         /* its age is not known, as the clock was set */
 	DISPOSITION_NO_RULE,
 	DISPOSITION_UNIT, /* another entry of its unit stays */
 
 	/* Deleted. */
 	DISPOSITION_NOT_KEPT,
 	DISPOSITION_MAX_AGE,
-	DISPOSITION_MAX_FILES,
+	DISPOSITION_MAX_FILES, /* the first of those that limits delete */
+	DISPOSITION_MAX_SERIES_SIZE,
 	DISPOSITION_MAX_SIZE,
 	DISPOSITION_MIN_FREE,
 	DISPOSITION_MIN_INODES,
@@ -66,6 +71,12 @@ static inline bool disposition_refuses(enum disposition disposition)
 /* One word or two for programs ("max-age"), and a few words for people. */
 const char *disposition_name(enum disposition disposition);
 const char *disposition_words(enum disposition disposition);
+/* The same of entries that stay, to follow "12 entries are". */
+const char *disposition_state(enum disposition disposition);
+
+/* Entries dated this far ahead of the clock are as new as can be: clocks of cameras and servers
+ * differ by seconds. Later ones are dated in the future, and stay. */
+#define AHEAD_NSEC (10 * 1000000000LL)
 
 struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
@@ -76,9 +87,12 @@ struct policy_entry {
 	int64_t time_nsec; /* since the epoch */
 	uint64_t ino;      /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
-	uint64_t bytes;           /* that deleting it frees */
+	/* bytes that deleting this entry alone frees, and bytes of all files in it. They differ if
+	 * files have names outside the entry. */
+	uint64_t bytes, referenced_bytes;
 	int64_t pinned_until_sec; /* DISPOSITION_PINNED: since the epoch; 0: without a date */
-	uint32_t inodes;          /* that deleting it frees, at most */
+	uint32_t inodes;          /* that deleting this entry alone frees, at most */
+	uint32_t refs; /* index of its first reference; the next entry's follow its last */
 	uint32_t uid;
 	/* The number of the unit, or of the chain of units: entries with the same number are
 	 * deleted together or not at all, and follow each other in the order. Filled by
@@ -109,15 +123,64 @@ static inline bool entry_goes(const struct policy_entry *e)
 	return disposition_deletes((enum disposition)e->disposition) && !e->stays;
 }
 
+/* A set of entries, and what the filesystem gains if all of them are deleted: a file is freed when
+ * all its names are in the set. */
+struct policy_set {
+	uint64_t n, bytes, inodes;
+	uint64_t referenced_bytes; /* sum of the entries' referenced_bytes */
+};
+
+/* The time and the state of the filesystem that a plan is made for. */
+struct policy_moment {
+	int64_t now_nsec;
+	/* The clock was set, and it is not known when it was right: ages count from the earlier of
+	 * the two times, now_nsec, and entries dated after the later one are in the future. keep
+	 * and max-age delete nothing. */
+	bool is_clock_unsure;
+	int64_t latest_nsec;             /* the later time; 0: it is now_nsec */
+	uint64_t free_bytes, size_bytes; /* of the filesystem; size 0: unknown */
+	uint64_t free_inodes, inodes;    /* likewise; inodes 0: without a limit */
+	bool unbounded;                  /* max-delete does not apply */
+	struct policy_set spent;         /* what limits deleted in this period (limits.h) */
+};
+
 struct text_block;
+
+/* The names that an entry has for a file with further names elsewhere. */
+struct link_ref {
+	uint32_t file; /* index into links.v */
+	uint32_t names;
+};
 
 /* All zero is empty. */
 struct policy_entries {
 	struct policy_entry *v;
 	size_t n;
 	struct text_block *texts; /* of names and series */
+	struct links links;       /* files with names in more than one entry, or outside */
+	struct link_ref *refs;    /* in the order of the entries */
+	size_t n_refs;
+	/* 0, or the size of an inode on a filesystem that makes inodes out of free space: freed
+	 * space counts as so many free inodes then */
+	uint32_t inode_bytes;
 };
 
-/* Adds a copy of *e. Returns 0, -ENOMEM, or -E2BIG when there are 2^32 of them. */
+/* Adds a copy of *e, whose `refs` is ignored. Returns 0, -ENOMEM, or -E2BIG when there are 2^32 of
+ * them. */
 int entries_add(struct policy_entries *l, const struct policy_entry *e);
+
+/* Adds to the last entry f->names of the names of a file. Returns 0 or -ENOMEM. */
+int entries_add_link(struct policy_entries *l, const struct link_file *f);
+
 void entries_done(struct policy_entries *l);
+
+/* There is one set of a list at a time, as its links count the names that are in the set. */
+
+/* Returns the empty set. */
+struct policy_set set_begin(struct policy_entries *l);
+/* Adds entry i, which is not in the set; removes entry i, which is. */
+void set_add(struct policy_set *s, struct policy_entries *l, size_t i);
+void set_remove(struct policy_set *s, struct policy_entries *l, size_t i);
+
+/* Returns the number of references of entry i. */
+size_t entry_refs(const struct policy_entries *l, size_t i);

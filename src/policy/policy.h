@@ -82,14 +82,15 @@ struct policy {
 	enum policy_kind kind;
 	enum policy_order order; /* in which limits delete */
 	struct policy_keep keep;
-	uint64_t max_age_usec;   /* 0: none */
-	uint64_t max_size_bytes; /* 0: none */
-	uint64_t max_files;      /* 0: none */
+	uint64_t max_age_usec;          /* 0: none */
+	uint64_t max_size_bytes;        /* 0: none */
+	uint64_t max_series_size_bytes; /* of each series; 0: none */
+	uint64_t max_files;             /* 0: none */
 	/* While less than `below` is free, until `until` is free; `below` all zero: none. */
 	struct policy_space min_free_below, min_free_until;
 	struct policy_space min_inodes_below, min_inodes_until; /* the same of inodes */
 	uint64_t min_age_usec, min_count; /* nothing younger; never fewer of a series */
-	double max_delete;                /* share of the matching bytes that one run may delete */
+	double max_delete;                /* share of what matches that may be deleted: limits.h */
 	bool skip_open;
 };
 
@@ -111,7 +112,9 @@ bool policy_has_rules(const struct policy *p);
 bool policy_has_keep(const struct policy *p);
 bool policy_has_min_free(const struct policy *p);
 bool policy_has_min_inodes(const struct policy *p);
-/* Has it marks that can be watched, min-free, min-free-inodes or max-size? */
+/* Returns the size that writing may bring the policy's entries beyond; 0 if it has none. */
+uint64_t policy_max_size(const struct policy *p);
+/* Returns true if it has limits that can be watched: min-free, min-free-inodes or a size. */
 bool policy_has_marks(const struct policy *p);
 
 /* Its directories, NULL-terminated. */

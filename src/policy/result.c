@@ -26,6 +26,18 @@ static const struct number {
 	{ "excess", offsetof(struct policy_result, excess), 2 },
 	{ "pinned", offsetof(struct policy_result, pinned), 2 },
 	{ "total", offsetof(struct policy_result, total), 2 },
+	{ "unmet-max-files", offsetof(struct policy_result, unmet[LIMIT_FILES]), 2 },
+	{ "unmet-max-size-per-series", offsetof(struct policy_result, unmet[LIMIT_SERIES_SIZE]),
+	  2 },
+	{ "unmet-max-size", offsetof(struct policy_result, unmet[LIMIT_SIZE]), 2 },
+	{ "unmet-min-free", offsetof(struct policy_result, unmet[LIMIT_FREE]), 2 },
+	{ "unmet-min-free-inodes", offsetof(struct policy_result, unmet[LIMIT_INODES]), 2 },
+	{ "period", offsetof(struct policy_result, period_usec), 1 },
+	{ "spent", offsetof(struct policy_result, spent), 2 },
+	{ "spent-referenced", offsetof(struct policy_result, spent_referenced_bytes), 1 },
+	{ "expected", offsetof(struct policy_result, expected_bytes), 1 },
+	{ "gained", offsetof(struct policy_result, gained_bytes), 1 },
+	{ "stalls", offsetof(struct policy_result, stalls), 1 },
 };
 
 _Static_assert(sizeof(struct policy_sum) == 2 * sizeof(uint64_t) &&
@@ -38,6 +50,12 @@ void result_begin(struct policy_result *r, const struct policy_result *before, u
 		.began_usec = now_usec,
 		.success_usec = before->success_usec,
 		.total = before->total,
+		.period_usec = before->period_usec,
+		.spent = before->spent,
+		.spent_referenced_bytes = before->spent_referenced_bytes,
+		.expected_bytes = before->expected_bytes,
+		.gained_bytes = before->gained_bytes,
+		.stalls = before->stalls,
 		.n_jobs = before->n_jobs,
 	};
 	memcpy(r->jobs, before->jobs, sizeof(r->jobs));
@@ -89,9 +107,51 @@ void result_job_ended(struct policy_result *r, size_t i, enum result_status stat
 
 const char *result_word(const struct policy_result *r)
 {
-	static const char *const words[RESULT_STATUSES] = { "done", "partial", "failed" };
+	static const char *const words[RESULT_STATUSES] = { "done", "partial", "failed",
+							    "cancelled", "restored" };
 
-	return words[MIN(r->status, (uint64_t)RESULT_FAILED)];
+	return words[MIN(r->status, (uint64_t)RESULT_STATUSES - 1)];
+}
+
+struct policy_set result_spent(const struct policy_result *r, uint64_t now_usec)
+{
+	/* If the clock was set back, the period lasts. */
+	if (r->spent.n == 0 ||
+	    (now_usec >= r->period_usec && now_usec - r->period_usec >= PERIOD_USEC))
+		return (struct policy_set){ 0 };
+	return (struct policy_set){ .n = r->spent.n,
+				    .bytes = r->spent.bytes,
+				    .referenced_bytes = r->spent_referenced_bytes };
+}
+
+void result_spend(struct policy_result *r, const struct policy_set *limited, uint64_t now_usec)
+{
+	struct policy_set spent = result_spent(r, now_usec);
+
+	if (limited->n == 0)
+		return;
+	/* A beginning that lies ahead of the clock would make the period too long. */
+	if (spent.n == 0 || r->period_usec > now_usec)
+		r->period_usec = now_usec;
+	r->spent = (struct policy_sum){ spent.n + limited->n, spent.bytes + limited->bytes };
+	r->spent_referenced_bytes = spent.referenced_bytes + limited->referenced_bytes;
+}
+
+void result_measured(struct policy_result *r, uint64_t expected_bytes, uint64_t gained_bytes)
+{
+	r->expected_bytes = expected_bytes;
+	r->gained_bytes = gained_bytes;
+	r->stalls = gained_bytes < expected_bytes / 10 ? r->stalls + 1 : 0;
+}
+
+void result_note_unmet(struct policy_result *r, const struct policy_plan *plan)
+{
+	for (enum limit limit = 0; limit < LIMITS; limit++) {
+		const struct limit_shortage *s = &plan->shortages[limit];
+
+		if (s->is_unmet)
+			r->unmet[limit] = (struct result_unmet){ s->have, s->wanted };
+	}
 }
 
 void result_write(FILE *f, const struct policy_result *r)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/escape.h"
+#include "base/macros.h"
 #include "rules.h"
 
 /* More unfinished jobs of one policy are not followed, nor is more said of why something stayed. */
@@ -18,8 +19,30 @@
 /* It is shorter than this. */
 #define RESULT_TEXT_MOST 8192
 
-/* How a run ended, or a job; the worst of several is the largest. */
-enum result_status { RESULT_DONE, RESULT_PARTIAL, RESULT_FAILED, RESULT_STATUSES };
+/* max-delete bounds how much limits delete in a period. A period begins with the first deletion
+ * after the last period has ended. It is a little shorter than a day, so that each run of a daily
+ * timer begins a period, even if the timer delays it. */
+#define PERIOD_USEC (20 * 3600 * USEC_PER_SEC)
+
+/* Runs in a row that gained less than a tenth of the space that they should have, after which a
+ * policy stops. */
+#define STALLS_MOST 2
+
+/* How a run ended, or a job; of a run and its job, the larger. A person who cancels or restores the
+ * job has decided that it is not to be done, so that it has not failed. */
+enum result_status {
+	RESULT_DONE,
+	RESULT_PARTIAL,
+	RESULT_FAILED,
+	RESULT_CANCELLED,
+	RESULT_RESTORED,
+	RESULT_STATUSES
+};
+
+/* What a limit had and demanded at the end of a run; wanted 0: it was met. See limits.h. */
+struct result_unmet {
+	uint64_t have, wanted;
+};
 
 /* All zero: there was no run. Times are CLOCK_REALTIME. */
 struct policy_result {
@@ -31,6 +54,14 @@ struct policy_result {
 	struct policy_sum handed, refused, excess; /* as in struct policy_plan */
 	struct policy_sum pinned;
 	struct policy_sum total; /* what the jobs of all runs have deleted */
+	struct result_unmet unmet[LIMITS];
+	/* when the period of max-delete began, and what limits have deleted in it */
+	uint64_t period_usec;
+	struct policy_sum spent;
+	uint64_t spent_referenced_bytes;
+	/* what the last run that was measured was to free, and what the filesystem gained */
+	uint64_t expected_bytes, gained_bytes;
+	uint64_t stalls; /* number of runs in a row that gained next to nothing */
 	struct result_job {
 		uint64_t id, status; /* of the run that it is of */
 	} jobs[RESULT_JOBS_MOST];    /* that have not ended, as far as is known */
@@ -54,7 +85,19 @@ void result_job_ended(struct policy_result *r, size_t i, enum result_status stat
 /* What has become of one of its jobs will not be known any more. */
 void result_job_forget(struct policy_result *r, size_t i);
 
-/* "done", "partial" or "failed". */
+/* Returns what limits have deleted in the period that lasts now. */
+struct policy_set result_spent(const struct policy_result *r, uint64_t now_usec);
+
+/* Adds what limits delete in a run, and begins a period if none lasts. */
+void result_spend(struct policy_result *r, const struct policy_set *limited, uint64_t now_usec);
+
+/* Notes what a run was to free and what the filesystem gained. */
+void result_measured(struct policy_result *r, uint64_t expected_bytes, uint64_t gained_bytes);
+
+/* Notes which limits the run does not meet. */
+void result_note_unmet(struct policy_result *r, const struct policy_plan *plan);
+
+/* "done", "partial", "failed", "cancelled" or "restored". */
 const char *result_word(const struct policy_result *r);
 
 void result_write(FILE *f, const struct policy_result *r);

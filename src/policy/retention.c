@@ -190,12 +190,12 @@ static struct part unit_at(const struct part *a, size_t from)
  */
 
 /* Returns true if the entry has no place in the order of its series. */
-static bool is_apart(struct policy_entry *e, int64_t now_nsec)
+static bool is_apart(struct policy_entry *e, const struct policy_moment *now)
 {
 	if (disposition_is_timeless((enum disposition)e->disposition) ||
 	    e->disposition == DISPOSITION_NO_SERIES || e->disposition == DISPOSITION_NOT_EMPTY)
 		return true;
-	if (e->time_nsec <= now_nsec)
+	if (e->time_nsec <= MAX(now->now_nsec, now->latest_nsec) + AHEAD_NSEC)
 		return false;
 	if (e->disposition == DISPOSITION_UNDECIDED)
 		e->disposition = DISPOSITION_FUTURE;
@@ -204,7 +204,7 @@ static bool is_apart(struct policy_entry *e, int64_t now_nsec)
 
 /* Prepares the entries of a unit, and sets *ret to the time of the newest. Returns false if the
  * rules do not apply to the unit because one of its entries has no place in the series. */
-static bool unit_begin(const struct part *unit, int64_t now_nsec, int64_t *ret)
+static bool unit_begin(const struct part *unit, const struct policy_moment *now, int64_t *ret)
 {
 	bool apart = false;
 
@@ -215,14 +215,14 @@ static bool unit_begin(const struct part *unit, int64_t now_nsec, int64_t *ret)
 		e->kept_by = e->kept_as_oldest = 0;
 		e->stays = false;
 		e->wanted = DISPOSITION_UNDECIDED;
-		apart = is_apart(e, now_nsec) || apart;
+		apart = is_apart(e, now) || apart;
 		*ret = MAX(*ret, e->time_nsec);
 	}
 	return !apart;
 }
 
 /* Returns what the rules say about the `nth` unit of its series, the newest being the first. */
-static enum disposition rules_say(const struct policy *p, unsigned kept_by, uint64_t age_usec,
+static enum disposition rules_say(const struct policy *p, unsigned kept_by, uint64_t age,
 				  uint64_t nth)
 {
 	if (!policy_has_rules(p))
@@ -231,17 +231,24 @@ static enum disposition rules_say(const struct policy *p, unsigned kept_by, uint
 		return DISPOSITION_KEPT;
 	if (nth <= p->min_count)
 		return DISPOSITION_MIN_COUNT;
-	if (age_usec < p->min_age_usec)
+	if (age < p->min_age_usec)
 		return DISPOSITION_MIN_AGE;
 	if (policy_has_keep(p))
 		return DISPOSITION_NOT_KEPT;
-	if (p->max_age_usec > 0 && age_usec > p->max_age_usec)
+	if (p->max_age_usec > 0 && age > p->max_age_usec)
 		return DISPOSITION_MAX_AGE;
 	return DISPOSITION_WITHIN_LIMITS;
 }
 
+/* Returns how long ago that was, in µs; 0 if it is still to come. */
+static uint64_t age_usec(int64_t time_nsec, int64_t now_nsec)
+{
+	return time_nsec < now_nsec ? ((uint64_t)now_nsec - (uint64_t)time_nsec) / 1000 : 0;
+}
+
 /* Sets `wanted` of all entries of a series. */
-static void series_decide(const struct policy *p, const struct part *series, int64_t now_nsec)
+static void series_decide(const struct policy *p, const struct part *series,
+			  const struct policy_moment *now)
 {
 	struct periods periods = { 0 };
 	uint64_t nth = 0, applies = 0;
@@ -251,19 +258,18 @@ static void series_decide(const struct policy *p, const struct part *series, int
 	static_assert(KEEP_RULES <= 8, "each has a bit of kept_by");
 	for (size_t i = 0; i < series->n; i += unit.n) {
 		unit = unit_at(series, i);
-		applies += unit_begin(&unit, now_nsec, &time_nsec);
+		applies += unit_begin(&unit, now, &time_nsec);
 	}
 	for (size_t i = 0; i < series->n; i += unit.n) {
 		enum disposition wanted;
 		unsigned kept_by, oldest;
 
 		unit = unit_at(series, i);
-		if (!unit_begin(&unit, now_nsec, &time_nsec))
+		if (!unit_begin(&unit, now, &time_nsec))
 			continue;
 		nth++;
 		kept_by = periods_step(&periods, &p->keep, time_nsec, nth == applies, &oldest);
-		wanted = rules_say(p, kept_by, ((uint64_t)now_nsec - (uint64_t)time_nsec) / 1000,
-				   nth);
+		wanted = rules_say(p, kept_by, age_usec(time_nsec, now->now_nsec), nth);
 		for (size_t k = 0; k < unit.n; k++) {
 			struct policy_entry *e = part_get(&unit, k);
 
@@ -345,8 +351,8 @@ static void unit_dispose(const struct part *unit)
 	}
 }
 
-int retention_decide(const struct policy *p, struct policy_entries *l, int64_t now_nsec,
-		     uint32_t *order)
+int retention_decide(const struct policy *p, struct policy_entries *l,
+		     const struct policy_moment *now, uint32_t *order)
 {
 	const struct part all = { l->v, order, l->n };
 	int r = units_order(p, l, order);
@@ -357,7 +363,7 @@ int retention_decide(const struct policy *p, struct policy_entries *l, int64_t n
 						     part_get(&all, i)->series) == 0;)
 			to++;
 		part = (struct part){ l->v, order + i, to - i };
-		series_decide(p, &part, now_nsec);
+		series_decide(p, &part, now);
 		if (p->chain_start)
 			chains_join(&part);
 	}

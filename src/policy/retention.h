@@ -48,5 +48,5 @@ const char *keep_rule_name(enum keep_rule rule);
  * Entries left to the limits are `wanted` DISPOSITION_WITHIN_LIMITS; all entries of a unit or chain
  * are, or none. Fills `order`, which has room for all indexes of the list, with the order of the
  * entries: by the names of their series, in each the newest unit first. Returns 0 or -ENOMEM. */
-int retention_decide(const struct policy *p, struct policy_entries *l, int64_t now_nsec,
-		     uint32_t *order);
+int retention_decide(const struct policy *p, struct policy_entries *l,
+		     const struct policy_moment *now, uint32_t *order);

@@ -101,8 +101,11 @@ class Rules(Case):
         self.assertIn("keep: last, daily, weekly, monthly", r.out)
         self.assertRegex(r.out, "\\nexcess .*no rule of keep keeps it")
         self.assertRegex(r.out, r"Keeps 60 entries, .*; deletes 0 entries, 0 B\n"
-                                r"In excess of max-delete: %d entries, .* With 8\d%%, more than 20%% would "
-                                r"go: by keep and max-age a run would delete nothing" % (60 - len(kept)))
+                                r"In excess of max-delete: %d entries, .*\n"
+                                r"No pattern matches: 1 name\n"
+                                r"Would delete %d of 60 entries \(8\d %%\), more than max-delete \(20 %%\): a scheduled run "
+                                r"deletes nothing. If that is right: reclaimctl policy run --force pg-backups\n$"
+                                % (60 - len(kept), 60 - len(kept)))
         self.assertEqual(fingerprint(w.dir), before)
 
     @matrix(backends=plain, fs=tmpfs)

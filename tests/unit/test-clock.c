@@ -30,13 +30,17 @@ static const struct jump_row {
 	{ BOOT, 5 * HOUR, NOW - DAY, false, 0 },
 	{ BOOT, 5 * HOUR, NOW + DAY + 1, false, DAY + 1 },
 	{ BOOT, 5 * HOUR, NOW - DAY - 1, false, -DAY - 1 },
-	{ BOOT, 6 * HOUR, NOW + HOUR + 3650 * DAY, true, 3650 * DAY },
-	/* Standing still while the machine runs is being set back. */
-	{ BOOT, 5 * HOUR + 3 * DAY, NOW, true, -3 * DAY },
+	{ BOOT, 6 * HOUR, NOW + HOUR + 3650 * DAY, false, 3650 * DAY },
+	/* A clock that stands still while the machine runs was set back. */
+	{ BOOT, 5 * HOUR + 3 * DAY, NOW, false, -3 * DAY },
+	/* NTP confirms the time. */
+	{ BOOT, 6 * HOUR, NOW + HOUR + 3650 * DAY, true, 0 },
+	{ BOOT, 5 * HOUR, NOW - 3650 * DAY, true, 0 },
 	{ OTHER, HOUR, NOW + HOUR, false, 0 },
 	{ OTHER, HOUR, NOW + 30 * DAY, true, 0 },
 	{ OTHER, HOUR, NOW + 30 * DAY, false, 30 * DAY },
-	{ OTHER, HOUR, NOW - 2 * DAY, true, -2 * DAY },
+	{ OTHER, HOUR, NOW - 2 * DAY, true, 0 },
+	{ OTHER, HOUR, NOW - 2 * DAY, false, -2 * DAY },
 	{ OTHER, HOUR, 0, false, -NOW },
 };
 

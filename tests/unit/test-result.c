@@ -75,7 +75,7 @@ START_TEST(what_is_no_result)
 		"reclaimd-policy-result 1\nbegan 1 2\n",
 		"reclaimd-policy-result 1\nhanded 1\n",
 		"reclaimd-policy-result 1\nbegan 18446744073709551616\n",
-		"reclaimd-policy-result 1\nstatus 3\n",
+		"reclaimd-policy-result 1\nstatus 5\n",
 		"reclaimd-policy-result 1\nopen 1\n",
 		"reclaimd-policy-result 1\nbegan 1",
 	};

@@ -15,7 +15,6 @@ static size_t recheck(const char *dir, int64_t began_after_nsec)
 	const struct scan_by by = { 0 };
 	const struct policy p = { 0 };
 	struct scan s = SCAN_NONE;
-	uint64_t bytes;
 	struct stat st;
 	size_t n;
 
@@ -24,7 +23,7 @@ static size_t recheck(const char *dir, int64_t began_after_nsec)
 	s.began_nsec = st.st_ctim.tv_sec * NSEC_PER_SEC + st.st_ctim.tv_nsec + began_after_nsec;
 	e.ino = st.st_ino;
 	ck_assert_int_eq(entries_add(&s.entries, &e), 0);
-	n = scan_recheck(&s, &p, &by, &bytes);
+	n = scan_recheck(&s, &p, &by);
 	ck_assert(entry_goes(&s.entries.v[0]) == (n == 0));
 	scan_done(&s);
 	return n;

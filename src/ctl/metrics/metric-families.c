@@ -10,6 +10,7 @@
 #include "ctl/devices/daemon-devices.h"
 #include "ctl/output/messages.h"
 #include "metrics.h"
+#include "policy/limits.h"
 
 enum kind { GAUGE, COUNTER, HISTOGRAM, INFO, STATESET };
 
@@ -158,6 +159,15 @@ static const struct policy_family {
 	{ { "reclaimd_policy_excess_entries", GAUGE, NULL, NULL, "policy",
 	    "Entries that max-delete kept from the last run." },
 	  { "last", "excess", "entries" } },
+};
+
+static const struct family policy_shortage = {
+	"reclaimd_policy_shortage",
+	GAUGE,
+	NULL,
+	NULL,
+	"limit",
+	"Bytes, entries or inodes by which the last run of the policy did not meet a limit."
 };
 
 void metrics_done(struct metrics *m)
@@ -416,6 +426,31 @@ static void policies_write(const struct writer *w, const struct metrics *m)
 	}
 }
 
+/* Writes 0 for limits that the last run met. */
+static void shortages_write(const struct writer *w, const struct metrics *m)
+{
+	const json_t *p, *unmet;
+	size_t k, i;
+
+	if (json_array_size(m->policies) > 0)
+		head_write(w, &policy_shortage);
+	json_array_foreach(m->policies, k, p)
+		for (enum limit limit = 0; limit < LIMITS; limit++) {
+			json_int_t missing = 0;
+
+			json_array_foreach(json_object_get(json_object_get(p, "last"), "unmet"), i,
+					   unmet)
+				if (strcmp(json_text(unmet, "limit"), limit_name(limit)) == 0)
+					missing =
+						json_integer_value(json_object_get(unmet, "have")) -
+						json_integer_value(
+							json_object_get(unmet, "wanted"));
+			(void)fprintf(w->f, "%s{policy=\"%s\",limit=\"%s\"} %lld\n",
+				      policy_shortage.name, json_text(p, "name"), limit_name(limit),
+				      (long long)(missing < 0 ? -missing : missing));
+		}
+}
+
 static void live_write(const struct writer *w, const struct metrics *m)
 {
 	static const char *const modes[] = { "fast", "check", "paced", "urgent" };
@@ -455,6 +490,7 @@ void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)
 		totals_write(&w, m);
 		trims_write(&w, m);
 		policies_write(&w, m);
+		shortages_write(&w, m);
 		live_write(&w, m);
 	}
 	if (openmetrics)

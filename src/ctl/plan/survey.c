@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "engine/remove/subvolume.h"
 #include "base/macros.h"
+#include "policy/links.h"
 
 /* After LARGE_AFTER the scan works for READ_FOR and then pauses for as long, so that it takes at
  * most half of the disk's time. */
@@ -35,7 +35,7 @@
  * only between chunks. */
 #define CHUNK_MEMORY 1
 
-/* Maximum number of files with several names that are remembered: 5 MiB with the tree's nodes. */
+/* Maximum number of files with several names that are remembered, which takes 3 MiB. */
 #define LINKED_MOST 65536
 
 /* A directory between the target and the directory that is being read. */
@@ -44,12 +44,6 @@ struct survey_level {
 	bool blocked; /* true if no entry of it can be deleted */
 	bool sticky;
 	uid_t owner;
-};
-
-/* A file with several names. Its space is freed only if all of its names are below the target. */
-struct linked {
-	uint64_t dev, ino;
-	uint32_t seen;
 };
 
 struct survey {
@@ -66,8 +60,7 @@ struct survey {
 	struct survey_level *levels; /* [0] is the parent of the target; the last one serves all
 					deeper levels */
 
-	void *linked; /* tree of struct linked, see tsearch(3) */
-	size_t n_linked;
+	struct links linked; /* files with several names */
 	uint64_t directories_read;
 
 	uint64_t began_usec, woke_usec;
@@ -189,34 +182,16 @@ static void largest_put(const struct survey *s, struct largest *t, const struct 
 
 /* ---- hard links ----------------------------------------------------------------------------- */
 
-static int by_identity(const void *a, const void *b)
-{
-	return memcmp(a, b, offsetof(struct linked, seen));
-}
-
-/* Counts one more name of a file. Returns the number of its names that were seen so far, or 0 if
- * that is unknown because too many files have several names or memory is short. */
-static uint32_t linked_seen(struct survey *s, const struct statx *sx)
-{
-	struct linked *own = malloc(sizeof(*own)), **found = NULL;
-
-	if (!own)
-		return 0;
-	*own = (struct linked){ .dev = dev_of(sx), .ino = sx->stx_ino };
-	found = s->n_linked < LINKED_MOST ? tsearch(own, &s->linked, by_identity)
-					  : tfind(own, &s->linked, by_identity);
-	if (found && *found == own)
-		s->n_linked++;
-	else
-		free(own);
-	return found ? ++(*found)->seen : 0;
-}
-
 /* Counts a name of a file with several names. Returns the number of bytes that deleting it frees: 0
  * unless it is the last name. */
 static uint64_t linked_take(struct survey *s, const struct statx *sx, uint64_t bytes)
 {
-	uint32_t seen = linked_seen(s, sx);
+	const struct link_file now = { .ino = sx->stx_ino,
+				       .dev = link_dev(sx->stx_dev_major, sx->stx_dev_minor),
+				       .nlink = sx->stx_nlink };
+	struct link_file *file = links_file(&s->linked, &now, LINKED_MOST);
+	/* 0 if unknown, because too many files have several names or memory is short */
+	uint32_t seen = file ? ++file->names : 0;
 	struct findings *f = &s->f;
 
 	f->linked_entries++;
@@ -540,7 +515,7 @@ int survey(struct findings *ret, const struct target *t, const struct holders *h
 	else
 		findings_done(&s.f);
 	engine_free(s.engine);
-	tdestroy(s.linked, free);
+	links_done(&s.linked);
 	free(s.levels);
 	return r;
 }

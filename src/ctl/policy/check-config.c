@@ -23,6 +23,7 @@
 
 #include "check-fleet.h"
 #include "ctl/output/messages.h"
+#include "policies.h"
 #include "policy-state.h"
 #include "policy/scan/owners.h"
 #include "policy/scan/scan.h"
@@ -205,6 +206,40 @@ static const char *policy_where(char buf[static POLICY_WHERE], const struct conf
 	return buf;
 }
 
+/* Reports what the first run of a policy would not do: it may exceed max-delete, or not meet a
+ * limit. A configuration that is not in force has no results, so its policies have never run. */
+static void first_run_check(struct check *c, struct policy_session *s,
+			    const struct config_policy *p)
+{
+	struct policy_result last = { 0 };
+	json_t *notes, *note;
+	size_t i;
+
+	if (c->o.n_paths == 0 &&
+	    policy_result_read(options_state_dir(&c->o), p->name, &last) >= 0 &&
+	    last.began_usec > 0)
+		return;
+	notes = policy_first_notes(s, p);
+	json_array_foreach(notes, i, note)
+		place_tell(c, &p->place, /* is_warning= */ true, "policies: %s: its first run: %s",
+			   p->name, json_string_value(note));
+	json_decref(notes);
+}
+
+static void first_runs_check(struct check *c)
+{
+	struct policy_session s = { .o = c->o, .config = c->config };
+
+	/* The results in the state directory are not those of these policies. */
+	if (c->o.n_paths > 0)
+		s.o.configuration_dir = c->o.paths[0];
+	if (c->o.quiet || c->config->n_policies == 0 || policy_prepare(&s) != 0)
+		return;
+	for (size_t i = 0; i < c->config->n_policies; i++)
+		first_run_check(c, &s, &c->config->policies[i]);
+	policy_session_done(&s);
+}
+
 static void policy_check(struct check *c, const struct config_policy *p)
 {
 	char *one[2], where[POLICY_WHERE];
@@ -322,8 +357,10 @@ static void in_force_check(struct check *c)
 
 	if (c->o.user && known)
 		c->o.state_dir = state_dir;
-	if (c->config->n_policies > 0 && known)
+	if (c->config->n_policies > 0 && known) {
 		states_check(c);
+		first_runs_check(c);
+	}
 	trim_timers_check(c);
 	c->o.state_dir = NULL;
 }
@@ -375,6 +412,8 @@ int verb_check_config(const struct options *o, struct client *client)
 	r = check_read(&c);
 	for (size_t i = 0; r >= 0 && i < c.config->n_policies; i++)
 		policy_check(&c, &c.config->policies[i]);
+	if (r >= 0 && c.o.n_paths > 0)
+		first_runs_check(&c);
 	for (size_t i = 0; r >= 0 && i < c.config->n_spools; i++)
 		hooks_check(&c, &c.config->spools[i].hooks, "spools", c.config->spools[i].path);
 	if (r >= 0)

@@ -9,6 +9,8 @@
  *   path                          the directory that all its paths are in, or its path
  *   rules                         has it any rule that deletes?
  *   watched ... last              see policy-state.h
+ *   first_run                     of a policy that has never run, what its first run will do, as
+ *                                 texts; missing if that is not known
  *
  * `plan`; entries come in the order of their series, newest first:
  *
@@ -25,6 +27,9 @@
  *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
  *   refused, excess         likewise; both are in kept
  *   over_max_delete         more would go than one run may delete
+ *   unmet                   [{limit, have, wanted}]: limits that do not hold after the run
+ *   notes                   which limits are unmet and why, and what a scheduled run will do, as
+ *                           texts
  *   filesystem              {size_bytes, free_bytes, inodes, free_inodes}; inodes 0: no limit
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
  *   left_out                {owner, size, unmatched, excluded}: how many names are no entries, and
@@ -53,6 +58,7 @@
 #include "base/similar.h"
 #include "policy/retention.h"
 #include "ctl/common/verbs.h"
+#include "ctl/output/timestamps.h"
 
 static void error_tell(const struct config_error *e, void *userdata)
 {
@@ -127,7 +133,8 @@ static int hold_one(struct policy_session *s, struct policy_preview *l,
 		r = -EOPNOTSUPP;
 	}
 	if (r < 0) {
-		complain(other->name, "%s %s", o.where, o.problem);
+		if (!s->is_silent)
+			complain(other->name, "%s %s", o.where, o.problem);
 		l->problem = "cannot be planned for: what another policy keeps of it is not known";
 		policy_preview_done(&o);
 		return r;
@@ -156,9 +163,23 @@ static int hold_others(struct policy_session *s, struct policy_preview *l,
 	return r;
 }
 
+/* Reads what limits have deleted in this period. Another configuration has other policies of the
+ * same names, whose results are in another directory. */
+static struct policy_set spent_read(const struct options *o, const char *name)
+{
+	struct policy_result result = { 0 };
+
+	if (o->configuration_dir && !o->state_dir)
+		return (struct policy_set){ 0 };
+	/* A user who may not read the result gets a plan without it. */
+	(void)policy_result_read(options_state_dir(o), name, &result);
+	return result_spent(&result, realtime_usec());
+}
+
 int policy_preview(struct policy_session *s, struct policy_preview *l)
 {
 	struct policy_moment moment;
+	int64_t jump_nsec = l->clock_jump_usec * 1000;
 	int r = scan(s, l);
 
 	if (r < 0)
@@ -166,7 +187,10 @@ int policy_preview(struct policy_session *s, struct policy_preview *l)
 	l->problem = NULL;
 	l->open_known = s->open_known;
 	l->now_nsec = now_nsec();
-	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
+	moment = (struct policy_moment){ .now_nsec = MIN(l->now_nsec, l->now_nsec - jump_nsec),
+					 .latest_nsec = MAX(l->now_nsec, l->now_nsec - jump_nsec),
+					 .is_clock_unsure = jump_nsec != 0,
+					 .spent = spent_read(&s->o, l->policy->name),
 					 .free_bytes = l->scan.free_bytes,
 					 .size_bytes = l->scan.size_bytes,
 					 .free_inodes = l->scan.free_inodes,
@@ -210,14 +234,11 @@ static void holders_refresh(struct policy_session *s)
 size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 {
 	const struct scan_by by = { .holders = &s->holders, .protect = s->protect };
-	uint64_t bytes;
 	size_t n;
 
 	holders_refresh(s);
-	n = scan_recheck(&l->scan, &l->policy->rules, &by, &bytes);
-	assert(n <= l->plan.deleted.n && bytes <= l->plan.deleted.bytes);
-	l->plan.deleted.n -= n;
-	l->plan.deleted.bytes -= bytes;
+	n = scan_recheck(&l->scan, &l->policy->rules, &by);
+	l->plan.deleted = limits_deleted(&l->scan.entries);
 	return n;
 }
 
@@ -269,6 +290,12 @@ int policy_prepare(struct policy_session *s)
 	return 0;
 }
 
+void policy_session_done(struct policy_session *s)
+{
+	holders_done(&s->holders);
+	protect_free(s->protect);
+}
+
 /* The policies with these names, or all. */
 static int plan_all(struct policy_session *s, char *const *names, size_t n)
 {
@@ -285,11 +312,45 @@ static int plan_all(struct policy_session *s, char *const *names, size_t n)
 	return s->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int policies_list(const struct policy_session *s)
+json_t *policy_first_notes(struct policy_session *s, const struct config_policy *p)
+{
+	struct policy_preview l = { .policy = p, .scan = SCAN_NONE };
+	json_t *notes;
+
+	s->is_silent = true;
+	notes = policy_preview(s, &l) < 0 ? json_array() : policy_notes(&l);
+	policy_preview_done(&l);
+	return notes;
+}
+
+/* Adds to policies that have never run what their first run will do. Others have the result of
+ * their last run. */
+static void first_runs_add(struct policy_session *s, json_t *states)
+{
+	const struct config *c = s->config;
+	bool is_prepared = false;
+	json_t *state;
+	size_t i;
+
+	json_array_foreach(states, i, state) {
+		if (!json_is_null(json_object_get(state, "last")) ||
+		    !json_is_true(json_object_get(state, "path_exists")))
+			continue;
+		if (!is_prepared && policy_prepare(s) != 0)
+			return;
+		is_prepared = true;
+		(void)json_object_set_new(state, "first_run",
+					  policy_first_notes(s, &c->policies[i]));
+	}
+}
+
+static int policies_list(struct policy_session *s)
 {
 	struct client *client = client_try(&s->o, /* socket_first= */ false);
 	json_t *states = policy_states_json(&s->o, s->config, client);
 
+	if (geteuid() == 0 || s->o.user)
+		first_runs_add(s, states);
 	if (s->o.json == JSON_OFF && !s->o.quiet)
 		policies_print(states);
 	json_print(states, s->o.json);
@@ -360,8 +421,8 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "--dry-run, --force, --clock-is-right and --wait go only with run";
 	else if (o->user && o->configuration_dir)
 		wrong = "--configuration-directory is of the system, and does not go with --user";
-	else if (!run && !list && (o->state_dir || o->runtime_dir))
-		wrong = "--state-directory and --runtime-directory go only with list and run";
+	else if (!run && !list && o->runtime_dir)
+		wrong = "--runtime-directory goes only with list and run";
 	if (!wrong)
 		return 0;
 	complain("policy", "%s: see reclaimctl policy --help", wrong);
@@ -406,8 +467,7 @@ int verb_policy(const struct options *o, struct client *c)
 	if (r != 0)
 		return r;
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);
-	holders_done(&s.holders);
-	protect_free(s.protect);
+	policy_session_done(&s);
 	config_free(s.config);
 	return r;
 }

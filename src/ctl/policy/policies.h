@@ -18,6 +18,9 @@ struct policy_preview {
 	struct policy_plan plan;
 	int64_t now_nsec;
 	bool open_known; /* all processes' open files were seen */
+	/* The clock was set by this much since policies ran last, and it is not known which time is
+	 * right; else 0. */
+	int64_t clock_jump_usec;
 };
 
 /* What the verb knows while it runs. */
@@ -27,11 +30,14 @@ struct policy_session {
 	struct protect *protect;
 	struct holders holders;
 	bool open_known, failed;
+	bool is_silent; /* problems with other policies are not reported */
 	size_t n_shown;
 };
 
 /* Finds out what is protected and what is open now. Returns 0 or an exit status. */
 int policy_prepare(struct policy_session *s);
+/* Frees what policy_prepare found out. The configuration stays the caller's. */
+void policy_session_done(struct policy_session *s);
 
 /* Scans and decides for l->policy; the scan was SCAN_NONE. Returns 0 or a negative errno, with
  * l->problem. After policy_prepare. */
@@ -45,6 +51,14 @@ size_t policy_recheck(struct policy_session *s, struct policy_preview *l);
 /* Makes the plan and hands what it deletes to the daemon, as one job; with --wait, waits until that
  * has ended. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);
+
+/* Returns an array of sentences: which limits the plan does not meet and why, and, if max-delete
+ * keeps entries, what a scheduled run will do. The plan, the run and the list print the same. */
+json_t *policy_notes(const struct policy_preview *l);
+
+/* Returns the notes of a policy that has never run, which are about what its first run will do; an
+ * empty array if there is nothing to note. After policy_prepare. */
+json_t *policy_first_notes(struct policy_session *s, const struct config_policy *p);
 
 /* Prints. The entries come one by one: there may be millions. JSON is an element of an array. */
 void policy_preview_print(const struct policy_preview *l);

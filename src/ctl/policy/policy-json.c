@@ -55,6 +55,19 @@ static json_t *missing_json(unsigned ages)
 	return v;
 }
 
+static json_t *unmet_json(const struct policy_plan *p)
+{
+	json_t *v = json_array();
+
+	for (enum limit limit = 0; limit < LIMITS; limit++)
+		if (p->shortages[limit].is_unmet)
+			(void)json_array_append_new(
+				v, json_pack("{ss sI sI}", "limit", limit_name(limit), "have",
+					     (json_int_t)p->shortages[limit].have, "wanted",
+					     (json_int_t)p->shortages[limit].wanted));
+	return v;
+}
+
 static json_t *totals_json(const struct policy_preview *l)
 {
 	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
@@ -63,18 +76,18 @@ static json_t *totals_json(const struct policy_preview *l)
 	char zone[ZONE_NAME_SIZE];
 
 	return json_pack(
-		"{so so so so so sb s{sI sI sI sI} s{sI sI sI sI} s{sI sI sI sI} ss so sb}",
+		"{so so so so so sb so so s{sI sI sI sI} s{sI sI sI sI} s{sI sI sI sI} ss so sb}",
 		"matched", sum(matched->n, matched->bytes), "kept",
 		sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
 		sum(deleted->n, deleted->bytes), "refused", sum(refused->n, refused->bytes),
 		"excess", sum(excess->n, excess->bytes), "over_max_delete", (int)(excess->n > 0),
-		"filesystem", "size_bytes", (json_int_t)s->size_bytes, "free_bytes",
-		(json_int_t)s->free_bytes, "inodes", (json_int_t)s->inodes, "free_inodes",
-		(json_int_t)s->free_inodes, "not_looked_into", "unread", (json_int_t)s->unread,
-		"locked", (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
-		(json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner, "size",
-		(json_int_t)s->other_size, "unmatched", (json_int_t)s->unmatched, "excluded",
-		(json_int_t)s->excluded, "timezone",
+		"unmet", unmet_json(&l->plan), "notes", policy_notes(l), "filesystem", "size_bytes",
+		(json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes, "inodes",
+		(json_int_t)s->inodes, "free_inodes", (json_int_t)s->free_inodes, "not_looked_into",
+		"unread", (json_int_t)s->unread, "locked", (json_int_t)s->locked, "mounts",
+		(json_int_t)s->mounts, "too_deep", (json_int_t)s->too_deep, "left_out", "owner",
+		(json_int_t)s->other_owner, "size", (json_int_t)s->other_size, "unmatched",
+		(json_int_t)s->unmatched, "excluded", (json_int_t)s->excluded, "timezone",
 		zone_name(l->policy->rules.timezone, zone, sizeof(zone)), "missing_times",
 		missing_json(s->missing_ages), "open_complete", (int)l->open_known);
 }

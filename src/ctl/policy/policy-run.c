@@ -30,6 +30,7 @@
 #include "ctl/jobs/job-view.h"
 #include "ctl/jobs/wait.h"
 #include "ctl/output/timestamps.h"
+#include "policy-gain.h"
 #include "policy-turn.h"
 #include "policies.h"
 #include "policy-state.h"
@@ -42,6 +43,9 @@
 /* So many names are told of, of what is refused; and of what its job could not delete. */
 #define REFUSED_TOLD 10U
 
+/* The gain of a run that frees less is not measured: other programs write as much in a moment. */
+#define MEASURED_LEAST MiB(1)
+
 struct running {
 	struct policy_preview look;
 	const struct options *o;
@@ -50,6 +54,7 @@ struct running {
 	struct policy_result result;
 	char origin[80];
 	uint64_t job, accepted, missing, changed;
+	uint64_t free_before; /* bytes, just before the job was handed over */
 };
 
 /* Complains, and notes it for `policy list`. */
@@ -64,6 +69,36 @@ static _printf_(3, 4) void tell(struct running *u, const char *what, const char 
 	complain(what, "%s", why.line);
 	safe_text_format(&line, "%s: %s", what, why.line);
 	result_say(&u->result, what == u->look.policy->name ? &why : &line);
+}
+
+/* ---- what became of it ------------------------------------------------------------------------
+ */
+
+static enum result_status status_of(int exit_status)
+{
+	return exit_status == EXIT_DONE     ? RESULT_DONE
+	       : exit_status == EXIT_PARTLY ? RESULT_PARTIAL
+					    : RESULT_FAILED;
+}
+
+static void record(const struct running *u, const struct policy_result *result)
+{
+	const char *dir = options_state_dir(u->o);
+	int r = u->o->dry_run ? 0 : policy_result_write(dir, u->look.policy->name, result);
+
+	if (r < 0)
+		complain(dir, "%s: what became of this run is not recorded there; ignoring",
+			 strerror(-r));
+}
+
+static void record_begin(struct running *u)
+{
+	struct policy_result before;
+
+	/* What cannot be read is none. */
+	if (policy_result_read(options_state_dir(u->o), u->look.policy->name, &before) < 0)
+		before = (struct policy_result){ 0 };
+	result_begin(&u->result, &before, realtime_usec());
 }
 
 /* Entries of one directory one after the other: so the daemon opens it once. */
@@ -216,21 +251,51 @@ static void tell_refused(struct running *u)
 		     l->policy->name);
 }
 
-static void tell_over(struct running *u)
+/* Reports unmet limits, and what max-delete keeps. */
+static void tell_notes(struct running *u)
 {
-	const struct policy_preview *l = &u->look;
-	const struct policy_plan *p = &l->plan;
-	char entries[COUNTED_SIZE], some[16], all[16];
+	json_t *notes = policy_notes(&u->look), *note;
+	size_t i;
 
-	tell(u, l->policy->name,
-	     "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
-	     "nothing was deleted%s. See reclaimctl policy plan %s; if it is right, reclaimctl "
-	     "policy run --force %s",
-	     counted_format(entries, sizeof(entries), p->deleted.n + p->excess.n, "entry",
-			    "entries"),
-	     size_format(some, sizeof(some), p->deleted.bytes + p->excess.bytes),
-	     size_format(all, sizeof(all), p->matched.bytes), l->policy->rules.max_delete * 100,
-	     p->deleted.n > 0 ? " by keep and max-age" : "", l->policy->name, l->policy->name);
+	json_array_foreach(notes, i, note)
+		tell(u, u->look.policy->name, "%s", json_string_value(note));
+	json_decref(notes);
+}
+
+/* Reports that the last runs gained no space. */
+static void tell_stall(struct running *u)
+{
+	struct safe_text t;
+
+	gain_explain(&t, u->look.scan.basefd, u->result.expected_bytes, u->result.gained_bytes);
+	tell(u, u->look.policy->name, "%s%s", t.line,
+	     u->result.stalls < STALLS_MOST
+		     ? ""
+		     : ": the policy stops until more is free, the configuration is read again, or "
+		       "a person runs it");
+}
+
+/* Returns true if limits delete for the sake of free space. */
+static bool is_for_space(const struct policy_plan *p)
+{
+	return p->dispositions[DISPOSITION_MIN_FREE].n > 0 ||
+	       p->dispositions[DISPOSITION_MIN_INODES].n > 0;
+}
+
+/* Returns true if the last runs gained no space, and it was not a person who started this one. The
+ * daemon starts no further run itself (watermarks.c), so this is about timers. */
+static bool is_stalled(const struct running *u)
+{
+	return u->result.stalls >= STALLS_MOST && getenv("TRIGGER_UNIT") && !u->o->force &&
+	       is_for_space(&u->look.plan);
+}
+
+/* Counts what limits delete before they do: a crash must not let them delete it twice. */
+static void spend(struct running *u)
+{
+	result_spend(&u->result, &u->look.plan.limited, realtime_usec());
+	if (u->look.plan.limited.n > 0)
+		record(u, &u->result);
 }
 
 /* Hands over what is to go. Returns 0 or an exit status. */
@@ -241,13 +306,15 @@ static int hand_over(struct policy_session *s, struct running *u)
 
 	if (l->plan.refused.n > 0)
 		tell_refused(u);
-	if (l->plan.is_over)
-		tell_over(u);
+	tell_notes(u);
+	if (u->result.stalls > 0 && (is_stalled(u) || !is_for_space(&l->plan)))
+		tell_stall(u);
+	if (is_stalled(u))
+		return EXIT_FAILED;
 	if (l->plan.deleted.n == 0)
 		return 0;
 	r = client_open(&u->client, u->o, /* socket_first= */ true);
-	if (r == 0 && (l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0 ||
-		       l->plan.dispositions[DISPOSITION_MIN_INODES].n > 0))
+	if (r == 0 && is_for_space(&l->plan))
 		r = wait_for_space(u);
 	if (r)
 		return r;
@@ -258,43 +325,34 @@ static int hand_over(struct policy_session *s, struct running *u)
 	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
 		l->scan.entries.v);
 	gate("policy", l->policy->name);
+	u->free_before = gain_free_bytes(l->scan.basefd);
+	spend(u);
 	return submit(u);
 }
 
-/* ---- what became of it ------------------------------------------------------------------------
+/* ---- its end ----------------------------------------------------------------------------------
  */
 
-static enum result_status status_of(int exit_status)
+/* Returns true if entries stayed that were to be deleted, or a limit is not met. */
+static bool is_short(const struct running *u)
 {
-	return exit_status == EXIT_DONE     ? RESULT_DONE
-	       : exit_status == EXIT_PARTLY ? RESULT_PARTIAL
-					    : RESULT_FAILED;
+	const struct policy_plan *p = &u->look.plan;
+
+	return p->refused.n > 0 || p->is_over || limits_are_unmet(p) ||
+	       u->look.clock_jump_usec != 0;
 }
 
-static void record(const struct running *u, const struct policy_result *result)
+/* Returns the exit status of a run that did what it could. */
+static int status_of_plan(const struct running *u)
 {
-	const char *dir = options_state_dir(u->o);
-	int r = u->o->dry_run ? 0 : policy_result_write(dir, u->look.policy->name, result);
+	const struct policy_plan *p = &u->look.plan;
 
-	if (r < 0)
-		complain(dir, "%s: what became of this run is not recorded there; ignoring",
-			 strerror(-r));
-}
-
-static void record_begin(struct running *u)
-{
-	struct policy_result before;
-
-	/* What cannot be read is none. */
-	if (policy_result_read(options_state_dir(u->o), u->look.policy->name, &before) < 0)
-		before = (struct policy_result){ 0 };
-	result_begin(&u->result, &before, realtime_usec());
-}
-
-/* Has something stayed that was to go, and will not by itself? */
-static bool is_short(const struct policy_plan *p)
-{
-	return p->refused.n > 0 || p->is_over;
+	if (!is_short(u))
+		return EXIT_DONE;
+	if (u->result.stalls >= STALLS_MOST && u->accepted == 0 && limits_are_unmet(p))
+		return EXIT_FAILED;
+	/* Only max-delete, or entries that cannot be deleted, were in the way of all of it. */
+	return u->accepted == 0 && !limits_are_unmet(p) ? EXIT_FAILED : EXIT_PARTLY;
 }
 
 /* Of the run without its job. Returns its exit status. */
@@ -303,8 +361,8 @@ static int record_end(struct running *u, int r)
 	const struct policy_plan *p = &u->look.plan;
 	struct client *c = u->client ? u->client : client_try(u->o, /* socket_first= */ false);
 
-	if (r == 0 && is_short(p))
-		r = u->accepted > 0 ? EXIT_PARTLY : EXIT_FAILED;
+	if (r == 0)
+		r = status_of_plan(u);
 	policy_result_refresh(c, &u->result);
 	u->result.job = u->job;
 	if (u->job > 0)
@@ -312,6 +370,7 @@ static int record_end(struct running *u, int r)
 	u->result.refused = p->refused;
 	u->result.excess = p->excess;
 	u->result.pinned = p->dispositions[DISPOSITION_PINNED];
+	result_note_unmet(&u->result, p);
 	if (p->oldest_nsec > 0 && p->oldest_nsec < INT64_MAX && p->matched.n > 0)
 		u->result.oldest_usec = (uint64_t)p->oldest_nsec / 1000;
 	result_end(&u->result, status_of(r), realtime_usec());
@@ -343,6 +402,37 @@ static void tell_problems(struct running *u)
 	json_decref(job);
 }
 
+/* Compares what the job was to free with what the filesystem gained. Returns true if it was next to
+ * nothing, and the run deleted for the sake of space. */
+static bool has_stalled(struct running *u)
+{
+	uint64_t expected = u->look.plan.deleted.bytes, stalls = u->result.stalls;
+
+	if (expected < MEASURED_LEAST)
+		return false;
+	result_measured(&u->result, expected,
+			gain_wait(u->look.scan.basefd, u->free_before, expected));
+	if (is_for_space(&u->look.plan))
+		return u->result.stalls > 0;
+	u->result.stalls = stalls;
+	return false;
+}
+
+/* The job of the run has ended, and no other run has begun since. Returns the exit status of all.
+ */
+static int run_end(struct running *u, int r, int waited)
+{
+	if (waited != EXIT_DONE && u->result.status < RESULT_CANCELLED)
+		tell_problems(u);
+	if (waited == EXIT_DONE && has_stalled(u)) {
+		tell_stall(u);
+		r = u->result.stalls < STALLS_MOST ? MAX(r, EXIT_PARTLY) : EXIT_FAILED;
+		u->result.status = MAX(u->result.status, (uint64_t)status_of(r));
+	}
+	/* A person has decided that the job is not to be done. */
+	return u->result.status >= RESULT_CANCELLED || waited == EXIT_DONE ? r : waited;
+}
+
 /* A job that can be taken back is not waited for: that may take days, in which the next runs
  * would have to wait, too. Returns the exit status of all. */
 static int job_wait(struct running *u, int r)
@@ -353,16 +443,18 @@ static int job_wait(struct running *u, int r)
 	if (u->job == 0 || u->o->wait == WAIT_NOT || u->look.policy->undo_usec > 0)
 		return r;
 	waited = wait_jobs(u->client, u->o, &u->job, 1);
-	if (waited != EXIT_DONE)
-		tell_problems(u);
-	/* Another run may have begun by now, and has the last word. */
 	if (policy_result_read(options_state_dir(u->o), u->look.policy->name, &now) < 0)
 		return waited ? waited : r;
-	if (now.job == u->job)
-		memcpy(now.why, u->result.why, sizeof(now.why));
 	policy_result_refresh(u->client, &now);
-	record(u, &now);
-	return waited ? waited : r;
+	/* Another run may have begun by now, and has the last word. */
+	if (now.job != u->job) {
+		record(u, &now);
+		return waited ? waited : r;
+	}
+	u->result = now;
+	r = run_end(u, r, waited);
+	record(u, &u->result);
+	return r;
 }
 
 static void print_text(const struct running *u)
@@ -370,7 +462,7 @@ static void print_text(const struct running *u)
 	char n[COUNTED_SIZE], size[16];
 
 	if (u->accepted == 0) {
-		if (!is_short(&u->look.plan))
+		if (!is_short(u))
 			(void)printf("%s: nothing to delete\n", u->look.policy->name);
 		return;
 	}
@@ -386,7 +478,7 @@ static void print_text(const struct running *u)
 			     count_format(n, sizeof(n), u->missing));
 	if (u->look.plan.excess.n > 0 && !u->look.plan.is_over)
 		(void)printf(
-			"; stopped at max-delete: %s stay until the next run",
+			"; stopped at max-delete: %s stay for now",
 			counted_format(n, sizeof(n), u->look.plan.excess.n, "entry", "entries"));
 	(void)putchar('\n');
 }
@@ -413,7 +505,15 @@ static void print(const struct running *u)
 static int preview(struct policy_session *s, struct running *u)
 {
 	struct policy_preview *l = &u->look;
+	_cleanup_close_ int base = scan_base(l->policy->rules.path);
 
+	if (policy_has_min_free(&l->policy->rules) && base >= 0 &&
+	    gain_wait_for_subvolumes(base) < 0) {
+		tell(u, l->policy->name,
+		     "btrfs has not freed the deleted subvolumes yet, so how much space there "
+		     "will be is not known: nothing more was deleted");
+		return EXIT_FAILED;
+	}
 	if (policy_preview(s, l) < 0) {
 		tell(u, l->policy->name, "%s %s: nothing was deleted", l->where, l->problem);
 		return EXIT_FAILED;
@@ -433,6 +533,22 @@ static int preview(struct policy_session *s, struct running *u)
 	return 0;
 }
 
+/* Limits need only the order of the entries, so they go on if the clock was set. Returns 0, or
+ * EXIT_FAILED if the policy has no limits. */
+static int clock_tell(struct running *u)
+{
+	const struct policy *p = &u->look.policy->rules;
+	bool has_limits = p->max_files > 0 || policy_has_marks(p);
+
+	if (u->look.clock_jump_usec == 0)
+		return 0;
+	tell(u, u->look.policy->name,
+	     has_limits ? "the clock was set, so keep and max-age delete nothing, and only the "
+			  "limits are applied"
+			: "the clock was set: nothing was deleted");
+	return has_limits ? 0 : EXIT_FAILED;
+}
+
 int policy_run(struct policy_session *s, const struct config_policy *p)
 {
 	struct running u = { .look = { .policy = p, .scan = SCAN_NONE },
@@ -450,9 +566,11 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	}
 	(void)snprintf(u.origin, sizeof(u.origin), "%s%s",
 		       s->o.user ? USER_POLICY_ORIGIN : POLICY_ORIGIN, p->name);
-	turn = policy_turn(&s->o, &r);
+	turn = policy_turn(&s->o, &u.look.clock_jump_usec, &r);
 	record_begin(&u);
-	r = turn < 0 ? r : policy_prepare(s);
+	r = turn < 0 ? r : clock_tell(&u);
+	if (r == 0)
+		r = policy_prepare(s);
 	if (r == 0)
 		r = preview(s, &u);
 	if (r == 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,9 +62,11 @@ int policy_result_write(const char *dir, const char *name, const struct policy_r
 
 static enum result_status status_of(const char *job_state)
 {
-	return strcmp(job_state, "done") == 0      ? RESULT_DONE
-	       : strcmp(job_state, "partial") == 0 ? RESULT_PARTIAL
-						   : RESULT_FAILED;
+	return strcmp(job_state, "done") == 0        ? RESULT_DONE
+	       : strcmp(job_state, "partial") == 0   ? RESULT_PARTIAL
+	       : strcmp(job_state, "cancelled") == 0 ? RESULT_CANCELLED
+	       : strcmp(job_state, "restored") == 0  ? RESULT_RESTORED
+						     : RESULT_FAILED;
 }
 
 static const struct job_line *find(const struct job_list *jobs, uint64_t id)
@@ -93,18 +96,31 @@ static int jobs_ask(struct client *c, const struct policy_result *r, struct job_
 	return error;
 }
 
+/* Says why a job of the last run has not done what it was to do, if a person stopped it. */
+static void job_explain(struct policy_result *r, const struct job_line *j)
+{
+	struct safe_text t;
+
+	if (j->id != r->job || status_of(j->state) < RESULT_CANCELLED)
+		return;
+	safe_text_format(&t, "job %" PRIu64 " was %s by a person", j->id, j->state);
+	result_say(r, &t);
+}
+
 static void jobs_take(struct policy_result *r, const struct job_list *jobs)
 {
 	for (size_t i = 0; i < r->n_jobs;) {
 		const struct job_line *j = find(jobs, r->jobs[i].id);
 
-		if (!j)
+		if (!j) {
 			result_job_forget(r, i);
-		else if (job_is_finished(j->state))
+		} else if (job_is_finished(j->state)) {
+			job_explain(r, j);
 			result_job_ended(r, i, status_of(j->state), j->finished_usec,
 					 &(struct policy_sum){ j->entries_done, j->bytes_freed });
-		else
+		} else {
 			i++;
+		}
 	}
 }
 
@@ -212,15 +228,31 @@ static json_t *why_json(const char *why)
 	return list;
 }
 
+static json_t *unmet_json(const struct policy_result *r)
+{
+	json_t *v = json_array();
+
+	for (enum limit limit = 0; limit < LIMITS; limit++)
+		if (r->unmet[limit].wanted > 0)
+			(void)json_array_append_new(
+				v, json_pack("{ss sI sI}", "limit", limit_name(limit), "have",
+					     (json_int_t)r->unmet[limit].have, "wanted",
+					     (json_int_t)r->unmet[limit].wanted));
+	return v;
+}
+
 static json_t *last_json(const struct policy_result *r, const char *job_state)
 {
 	if (r->began_usec == 0)
 		return json_null();
-	return json_pack("{sI so ss sI sI so so so so}", "time_usec", (json_int_t)r->began_usec,
-			 "job", usec_json(r->job), "result", job_state ? job_state : result_word(r),
-			 "entries", (json_int_t)r->handed.n, "bytes", (json_int_t)r->handed.bytes,
-			 "refused", sum_json(&r->refused), "excess", sum_json(&r->excess), "pinned",
-			 sum_json(&r->pinned), "why", why_json(r->why));
+	return json_pack(
+		"{sI so ss sI sI so so so so so so}", "time_usec", (json_int_t)r->began_usec, "job",
+		usec_json(r->job), "result", job_state ? job_state : result_word(r), "entries",
+		(json_int_t)r->handed.n, "bytes", (json_int_t)r->handed.bytes, "refused",
+		sum_json(&r->refused), "excess", sum_json(&r->excess), "pinned",
+		sum_json(&r->pinned), "unmet", unmet_json(r), "gained_bytes",
+		r->expected_bytes > 0 ? json_integer((json_int_t)r->gained_bytes) : json_null(),
+		"why", why_json(r->why));
 }
 
 static json_t *path_text(const char *s)

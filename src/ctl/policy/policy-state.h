@@ -13,11 +13,14 @@
  *   deleted                {entries, bytes}: by all runs together
  *   last                   null if there was none, or it may not be read, else
  *     time_usec, job       when it began; and its job, or null
- *     result               "done", "partial" or "failed"; before its job has ended, the job's state
- *     entries, bytes       what it handed over
- *     refused, excess      {entries, bytes}: what it was to delete and could not; and what
+ *     result               "done", "partial", "failed", or "cancelled" or "restored" if a person
+ * did that to its job; before its job has ended, the job's state entries, bytes       what it
+ * handed over refused, excess      {entries, bytes}: what it was to delete and could not; and what
  *                          max-delete kept from it
  *     pinned               likewise: what pins kept
+ *     unmet                [{limit, have, wanted}]: limits that did not hold after it
+ *     gained_bytes         what the filesystem gained by the last run that was measured, as df
+ *                          shows it, or null
  *     why                  what was refused, and why: texts
  *   error                  why that cannot be read, or null
  */

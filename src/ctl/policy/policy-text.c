@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Policies and their plans for people. */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,24 +134,70 @@ static void missing_print(const struct policy_preview *l, const char *path)
 	screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
 }
 
-/* What max-delete keeps, and what becomes of that. */
-static void excess_print(const struct policy_preview *l)
+/* "38 of 41 entries (93 %), more than max-delete (20 %)" */
+static void excess_format(char *buf, size_t len, const struct policy_preview *l)
 {
 	const struct policy_plan *p = &l->plan;
-	char count[COUNTED_SIZE], size[16], text[320];
 
-	(void)snprintf(text, sizeof(text),
-		       p->is_over
-			       ? "In excess of max-delete: %s, %s. With %.0f%%, more than %.0f%% "
-				 "would go: by keep and max-age a run would delete nothing and "
-				 "say so; with --force it deletes all of it"
-			       : "In excess of max-delete: %s, %s. That is for the next runs: with "
-				 "%.0f%%, more than %.0f%% would go; with --force a run deletes "
-				 "all of it",
-		       counted_format(count, sizeof(count), p->excess.n, "entry", "entries"),
-		       size_format(size, sizeof(size), p->excess.bytes), 100 * p->share,
+	(void)snprintf(buf, len,
+		       "%" PRIu64 " of %" PRIu64
+		       " entries (%.0f %%), more than max-delete (%.0f %%)",
+		       p->deleted.n + p->excess.n, p->matched.n, 100 * p->share,
 		       100 * l->policy->rules.max_delete);
-	screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
+}
+
+/* Formats what a scheduled run does with what max-delete keeps. */
+static void scheduled_format(struct safe_text *ret, const struct policy_preview *l)
+{
+	char excess[128];
+
+	excess_format(excess, sizeof(excess), l);
+	if (l->plan.deleted.n == 0 && l->plan.is_over)
+		safe_text_format(ret,
+				 "Would delete %s: a scheduled run deletes nothing. If that is "
+				 "right: reclaimctl policy run --force %s",
+				 excess, l->policy->name);
+	else if (l->plan.is_over)
+		safe_text_format(ret,
+				 "Would delete %s: a scheduled run deletes %" PRIu64
+				 " for the limits, and nothing by keep and max-age. If all of it "
+				 "is right: reclaimctl policy run --force %s",
+				 excess, l->plan.deleted.n, l->policy->name);
+	else
+		safe_text_format(ret,
+				 "Would delete %s: a scheduled run deletes %" PRIu64
+				 ", and later runs delete the rest, as max-delete applies to 20 "
+				 "hours. All of it at once: reclaimctl policy run --force %s",
+				 excess, l->plan.deleted.n, l->policy->name);
+}
+
+json_t *policy_notes(const struct policy_preview *l)
+{
+	json_t *notes = json_array();
+	struct safe_text t;
+	char words[LIMIT_WORDS];
+
+	for (enum limit limit = 0; limit < LIMITS; limit++)
+		if (l->plan.shortages[limit].is_unmet) {
+			safe_text_format(&t, "%s",
+					 limit_words(words, &l->policy->rules, &l->plan, limit));
+			(void)json_array_append_new(notes, json_words(t.line));
+		}
+	if (l->plan.excess.n > 0) {
+		scheduled_format(&t, l);
+		(void)json_array_append_new(notes, json_words(t.line));
+	}
+	return notes;
+}
+
+static void notes_of_plan_print(const struct policy_preview *l)
+{
+	json_t *notes = policy_notes(l), *note;
+	size_t i;
+
+	json_array_foreach(notes, i, note)
+		screen_wrap(stdout, json_string_value(note), screen_columns(STDOUT_FILENO), 0);
+	json_decref(notes);
 }
 
 static void totals_print(const struct policy_preview *l)
@@ -165,8 +212,10 @@ static void totals_print(const struct policy_preview *l)
 		sum_print("To be deleted, but cannot be:", p->refused.n, p->refused.bytes);
 		(void)putchar('\n');
 	}
-	if (p->excess.n > 0)
-		excess_print(l);
+	if (p->excess.n > 0) {
+		sum_print("In excess of max-delete:", p->excess.n, p->excess.bytes);
+		(void)putchar('\n');
+	}
 	left_print(s->unread, "that could not be read");
 	left_print(s->locked, "that another process has locked");
 	left_print(s->mounts, "with another filesystem on them");
@@ -214,6 +263,7 @@ void policy_preview_print(const struct policy_preview *l)
 	missing_print(l, path ? path : "?");
 	if (policy_marks_words(l))
 		(void)printf("%s %s\n", path ? path : "?", policy_marks_words(l));
+	notes_of_plan_print(l);
 }
 
 /* In the order of the columns; the last one has no width. */
@@ -264,6 +314,7 @@ static void notes_print(const json_t *state)
 {
 	const json_t *last = json_object_get(state, "last");
 	const json_t *why = json_object_get(last, "why"), *line;
+	const json_t *first = json_object_get(state, "first_run");
 	uint64_t excess = json_number(json_object_get(last, "excess"), "entries");
 	uint64_t pinned = json_number(json_object_get(last, "pinned"), "entries");
 	char count[COUNTED_SIZE];
@@ -281,6 +332,8 @@ static void notes_print(const json_t *state)
 			     json_text(state, "name"));
 	json_array_foreach(why, i, line)
 		(void)printf("  %s\n", json_string_value(line));
+	json_array_foreach(first, i, line)
+		(void)printf("  first run: %s\n", json_string_value(line));
 }
 
 void policies_print(const json_t *states)

@@ -64,8 +64,9 @@ static int clocks_read(struct clock_reading *ret)
 	return 0;
 }
 
-/* Compares with what is in the file. Returns 0 or -EPERM, which has been said. */
-static int clock_check(int fd, const struct clock_reading *now)
+/* Compares with the file. Returns by how much the clock was set, after having reported that, or 0.
+ */
+static int64_t clock_check(int fd, const struct clock_reading *now)
 {
 	char line[CLOCK_LINE + 1] = "", by[32];
 	struct clock_reading before;
@@ -77,20 +78,20 @@ static int clock_check(int fd, const struct clock_reading *now)
 	if (n < 0 || clock_parse(line, &before) < 0) {
 		complain(FILE_NAME,
 			 "in the state directory cannot be read, so whether the clock is right "
-			 "is not known: if it is, say so with reclaimctl policy run "
-			 "--clock-is-right NAME");
-		return -EPERM;
+			 "is not known, and nothing is deleted by age: if it is right, say so with "
+			 "reclaimctl policy run --clock-is-right NAME");
+		return 1;
 	}
 	jump = clock_jump_usec(&before, now);
-	if (jump == 0)
-		return 0;
-	complain("policy run",
-		 "the clock is %s %s where it should be since a policy ran last, so no policy "
-		 "runs: if it is right now, say so with reclaimctl policy run --clock-is-right "
-		 "NAME",
-		 timespan_format(by, sizeof(by), (uint64_t)(jump < 0 ? -jump : jump)),
-		 jump < 0 ? "behind" : "ahead of");
-	return -EPERM;
+	if (jump != 0)
+		complain(
+			"policy run",
+			"the clock is %s %s where it should be since a policy ran last, so nothing "
+			"is deleted by age: if it is right now, say so with reclaimctl policy run "
+			"--clock-is-right NAME",
+			timespan_format(by, sizeof(by), (uint64_t)(jump < 0 ? -jump : jump)),
+			jump < 0 ? "behind" : "ahead of");
+	return jump;
 }
 
 static int clock_write(int fd, const struct clock_reading *now)
@@ -107,7 +108,7 @@ static int clock_write(int fd, const struct clock_reading *now)
 	return ftruncate(fd, (off_t)len) < 0 || fdatasync(fd) < 0 ? -errno : 0;
 }
 
-int policy_turn(const struct options *o, int *ret_status)
+int policy_turn(const struct options *o, int64_t *ret_jump_usec, int *ret_status)
 {
 	const char *dir = options_state_dir(o);
 	_cleanup_close_ int fd = turn_open(dir, o->dry_run);
@@ -115,9 +116,9 @@ int policy_turn(const struct options *o, int *ret_status)
 	int r = fd < 0 ? fd : clocks_read(&now);
 
 	*ret_status = EXIT_FAILED;
-	if (r >= 0 && !o->clock_is_right && clock_check(fd, &now) < 0)
-		return -1;
-	if (r >= 0 && !o->dry_run)
+	*ret_jump_usec = r >= 0 && !o->clock_is_right ? clock_check(fd, &now) : 0;
+	/* The next run compares with the reading that could be trusted last. */
+	if (r >= 0 && !o->dry_run && *ret_jump_usec == 0)
 		r = clock_write(fd, &now);
 	/* A policy may be what makes room. What was read is compared with next time. */
 	if (r == -ENOSPC || r == -EDQUOT) {

@@ -107,8 +107,10 @@ static void say_all(struct words *w, const struct daemon_options *o, const char 
 	say(w, "policy");
 	say(w, run ? "run" : "plan");
 	say(w, run ? "--quiet" : "--json=short");
+	say_made(w, "--state-directory=", o->state_dir, "");
 	if (run) {
-		say_made(w, "--state-directory=", o->state_dir, "");
+		/* A run ends when the space that it gained is known. */
+		say(w, "--wait");
 		say_made(w, "--runtime-directory=", o->runtime_dir, "");
 	}
 	if (strcmp(o->config_dir, CONFIG_DIR) != 0)

@@ -41,11 +41,12 @@
 
 /* What a tree that goes as a whole, or a file, has in it. */
 struct tree {
-	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
-	uint64_t inodes;       /* the same */
-	uint64_t length_bytes; /* of all files */
-	int64_t newest_nsec;   /* the youngest of the times that count; INT64_MIN: none */
-	int64_t changed_nsec;  /* ctime of whatever changed last */
+	/* that deleting it frees; files with several names are in struct policy_walk */
+	uint64_t bytes, inodes;
+	uint64_t referenced_bytes; /* of all files in it, whether deleting it frees them or not */
+	uint64_t length_bytes;     /* of all files */
+	int64_t newest_nsec;       /* the youngest of the times that count; INT64_MIN: none */
+	int64_t changed_nsec;      /* ctime of whatever changed last */
 	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
 	int64_t pinned_until_sec;     /* DISPOSITION_PINNED: 0: without a date */
 	bool is_timeless;             /* of one of those times it is not known */
@@ -70,6 +71,7 @@ struct policy_walk {
 	struct selection *selection;
 	struct owners owners;
 	struct scan_reading reading;
+	struct links inside; /* files with several names, of the entry that is being added */
 	uint64_t *states;
 	char path[PATH_MAX]; /* beneath the policy's `path`, of what is looked at */
 	size_t own;          /* from here on beneath its own directory, as patterns are */
@@ -229,12 +231,30 @@ static void ages_add(const struct policy_walk *k, struct tree *t, const struct s
 	}
 }
 
+/* Counts a name of a file that has several. */
+static void tree_add_link(struct policy_walk *k, struct tree *t, const struct statx *sx)
+{
+	const struct link_file f = { .ino = sx->stx_ino,
+				     .dev = link_dev(sx->stx_dev_major, sx->stx_dev_minor),
+				     .nlink = sx->stx_nlink,
+				     .bytes = sx->stx_blocks * 512 };
+	struct link_file *file = links_file(&k->inside, &f, SIZE_MAX);
+
+	if (!file)
+		hold_incomplete(t, DISPOSITION_UNREAD);
+	else if (file->names++ == 0)
+		t->referenced_bytes += f.bytes;
+}
+
 /* Adds one thing, without what is beneath it. */
-static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
+static void tree_add(struct policy_walk *k, struct tree *t, const struct statx *sx)
 {
 	if (S_ISDIR(sx->stx_mode) || sx->stx_nlink <= 1) {
 		t->bytes += sx->stx_blocks * 512;
+		t->referenced_bytes += sx->stx_blocks * 512;
 		t->inodes++;
+	} else {
+		tree_add_link(k, t, sx);
 	}
 	/* Sparse files may come to more than any size. */
 	if (S_ISREG(sx->stx_mode))
@@ -374,6 +394,27 @@ static bool has_size(const struct policy *p, const struct tree *t)
 		(p->size_below_bytes == 0 || t->length_bytes < p->size_below_bytes));
 }
 
+/* Counts the files of which all names are in the tree. */
+static void tree_add_freed(const struct policy_walk *k, struct tree *t)
+{
+	for (size_t i = 0; i < k->inside.n; i++)
+		if (link_is_freed(&k->inside.v[i])) {
+			t->bytes += k->inside.v[i].bytes;
+			t->inodes++;
+		}
+}
+
+/* Adds to the last entry the files that have names outside it. */
+static int links_take(struct policy_walk *k)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < k->inside.n && r >= 0; i++)
+		if (!link_is_freed(&k->inside.v[i]))
+			r = entries_add_link(&k->s->entries, &k->inside.v[i]);
+	return r;
+}
+
 /* Adds what matches, whose path is in k->path, if the policy is about it. */
 static int take(struct policy_walk *k, const struct policy_frame *f, const char *name,
 		const struct statx *sx)
@@ -386,6 +427,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 				  .uid = sx->stx_uid };
 	struct tree t = { .newest_nsec = INT64_MIN };
 	enum disposition time;
+	int r;
 
 	if (k->p->owners && !owners_have(&k->owners, sx->stx_uid)) {
 		k->s->other_owner++;
@@ -396,9 +438,11 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	hold(&t, f->closed);
 	hold_pinned(&t, &f->pin);
 	hold_pinned_file(&t, dirfd(f->dir), name, sx);
+	links_clear(&k->inside);
 	tree_add(k, &t, sx);
 	if (S_ISDIR(sx->stx_mode))
 		tree_add_all(k, &t, dirfd(f->dir), name, 0);
+	tree_add_freed(k, &t);
 	if (!has_size(k->p, &t)) {
 		k->s->other_size++;
 		return 0;
@@ -413,12 +457,14 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	}
 	place_find(k, &e, &t);
 	e.bytes = t.bytes;
+	e.referenced_bytes = t.referenced_bytes;
 	if (k->s->inodes_by_space)
 		t.inodes += t.bytes / INODE_LEAST_BYTES;
 	e.inodes = (uint32_t)MIN(t.inodes, UINT32_MAX);
 	e.disposition = (uint8_t)t.disposition;
 	e.pinned_until_sec = t.pinned_until_sec;
-	return entries_add(&k->s->entries, &e);
+	r = entries_add(&k->s->entries, &e);
+	return r < 0 ? r : links_take(k);
 }
 
 /* Puts a name behind the path of its directory. */
@@ -587,6 +633,7 @@ static int base_open(struct scan *s, const struct policy *p, int base)
 	s->free_inodes = st.f_favail;
 	s->inodes = st.f_files;
 	s->inodes_by_space = !profile_fixes_inodes(fd);
+	s->entries.inode_bytes = s->inodes_by_space ? INODE_LEAST_BYTES : 0;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	s->began_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	return 0;
@@ -661,6 +708,7 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 			*ret_why = strerror(-r);
 		selection_free(k->selection);
 		owners_done(&k->owners);
+		links_done(&k->inside);
 		free(k->states);
 		free(k);
 	}
@@ -683,6 +731,7 @@ static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 		    0 ||
 	    sx.stx_ino != e->ino)
 		return true;
+	links_clear(&k->inside);
 	tree_add(k, &t, &sx);
 	if (S_ISDIR(sx.stx_mode))
 		tree_add_all(k, &t, k->s->basefd, e->name, 0);
@@ -690,13 +739,11 @@ static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 	       MAX(t.changed_nsec, t.newest_nsec) >= k->s->began_nsec;
 }
 
-size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,
-		    uint64_t *ret_bytes)
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by)
 {
 	struct policy_walk *k = calloc(1, sizeof(*k));
 	size_t n = 0;
 
-	*ret_bytes = 0;
 	if (k)
 		*k = (struct policy_walk){ .s = s, .p = p, .by = by };
 	for (size_t i = 0; i < s->entries.n; i++) {
@@ -706,9 +753,10 @@ size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by
 		if (!entry_goes(e) || (k && !has_changed(k, e)))
 			continue;
 		e->disposition = DISPOSITION_CHANGED;
-		*ret_bytes += e->bytes;
 		n++;
 	}
+	if (k)
+		links_done(&k->inside);
 	free(k);
 	return n;
 }

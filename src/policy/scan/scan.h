@@ -75,11 +75,9 @@ const char *scan_missing_words(unsigned missing);
 int scan_policy(struct scan *ret, const struct policy *p, int base, const struct scan_by *by,
 		const char **ret_where, const char **ret_why);
 
-/* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
- * as DISPOSITION_CHANGED, what is gone or another, what has changed in any way since the scan
- * began, and what a process holds now. Returns how many these are, and *ret_bytes, what they come
- * to. */
-size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,
-		    uint64_t *ret_bytes);
+/* Checks the entries that are about to be deleted once more, because a scan takes time. Keeps
+ * entries that are gone or were replaced, that changed in any way since the scan began, or that a
+ * process holds now, as DISPOSITION_CHANGED. Returns their number. */
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by);
 
 void scan_done(struct scan *s);
