@@ -248,18 +248,6 @@ static void check_either(const char *key, const char *other, const struct yaml_n
 			     other);
 }
 
-/* Limits choose single entries, so they could delete a part of a unit or chain. */
-static void check_units(const struct yaml_node *keys, const struct crumb *in, struct problems *out)
-{
-	static const char *const limits[] = { "max-size", "max-files", "min-free",
-					      "min-free-inodes" };
-
-	for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
-		check_either("unit-by", limits[i], keys, in, out);
-		check_either("chain-start", limits[i], keys, in, out);
-	}
-}
-
 static void check_paths(const struct config_policy *p, const struct crumb *in, struct problems *out)
 {
 	struct crumb at = { .up = in, .key = "paths" };
@@ -323,7 +311,6 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 		check_overlap(c, i, &at, p);
 		check_either("paths", "path", keys, &at, p);
 		check_either("age-by", "time", keys, &at, p);
-		check_units(keys, &at, p);
 		check_paths(policy, &at, p);
 		check_sizes(rules, beneath(keys, "size"), &at_size, p);
 		check_mark(&rules->min_free_below, &rules->min_free_until, "size", "min-free", keys,

@@ -35,6 +35,7 @@ struct limiting {
 	/* With max-size-per-series: the series of each entry, and what each series has. */
 	uint32_t *series;
 	uint64_t *series_bytes;
+	uint64_t *series_permanent_bytes; /* of entries that can never be deleted */
 	const char **series_names;
 	size_t n_series;
 };
@@ -109,19 +110,41 @@ static bool is_permanent(enum disposition disposition)
 	       disposition == DISPOSITION_FUTURE;
 }
 
+/* Returns the end of the unit or chain that begins at order[from]. Sets *ret_permanent if none of
+ * it can ever be deleted, because one of its entries cannot. */
+static size_t unit_in_order(const struct policy_entries *l, const uint32_t *order, size_t from,
+			    bool *ret_permanent)
+{
+	size_t to = from;
+
+	*ret_permanent = false;
+	for (; to < l->n && l->v[order[to]].unit == l->v[order[from]].unit; to++)
+		*ret_permanent = *ret_permanent ||
+				 is_permanent((enum disposition)l->v[order[to]].disposition);
+	return to;
+}
+
+/* Adds to `all` the units that can never be deleted, or the others. */
+static void count_units(struct limiting *d, const uint32_t *order, bool are_permanent)
+{
+	bool is_permanent;
+
+	for (size_t i = 0, end; i < d->l->n; i = end) {
+		end = unit_in_order(d->l, order, i, &is_permanent);
+		for (size_t k = i; k < end && is_permanent == are_permanent; k++)
+			set_add(&d->all, d->l, order[k]);
+	}
+}
+
 /* Counts all entries, and finds limits that those of them exceed which can never be deleted. */
-static void count_all(struct limiting *d)
+static void count_all(struct limiting *d, const uint32_t *order)
 {
 	const struct policy *p = d->p;
 
 	d->all = set_begin(d->l);
-	for (size_t i = 0; i < d->l->n; i++)
-		if (!is_permanent((enum disposition)d->l->v[i].disposition))
-			set_add(&d->all, d->l, i);
+	count_units(d, order, /* are_permanent= */ false);
 	d->going = d->all;
-	for (size_t i = 0; i < d->l->n; i++)
-		if (is_permanent((enum disposition)d->l->v[i].disposition))
-			set_add(&d->all, d->l, i);
+	count_units(d, order, /* are_permanent= */ true);
 	d->hopeless[LIMIT_FILES] = p->max_files > 0 && d->all.n - d->going.n > p->max_files;
 	d->hopeless[LIMIT_SIZE] =
 		p->max_size_bytes > 0 && d->all.bytes - d->going.bytes > p->max_size_bytes;
@@ -146,14 +169,16 @@ static void series_change(struct limiting *d, size_t i, bool is_added)
 /* `order` has the entries by series. */
 static int series_count(struct limiting *d, const uint32_t *order)
 {
-	size_t n = d->l->n, k = 0;
+	size_t n = d->l->n, k = 0, end = 0;
+	bool is_permanent = false;
 
 	if (d->p->max_series_size_bytes == 0 || n == 0)
 		return 0;
 	d->series = calloc(n, sizeof(*d->series));
 	d->series_bytes = calloc(n, sizeof(*d->series_bytes));
+	d->series_permanent_bytes = calloc(n, sizeof(*d->series_permanent_bytes));
 	d->series_names = calloc(n, sizeof(*d->series_names));
-	if (!d->series || !d->series_bytes || !d->series_names)
+	if (!d->series || !d->series_bytes || !d->series_permanent_bytes || !d->series_names)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		const struct policy_entry *e = &d->l->v[order[i]];
@@ -165,9 +190,20 @@ static int series_count(struct limiting *d, const uint32_t *order)
 		/* An entry outside all series has none whose size could be limited. */
 		if (!entry_goes(e) && e->disposition != DISPOSITION_NO_SERIES)
 			d->series_bytes[k] += e->bytes;
+		if (i == end)
+			end = unit_in_order(d->l, order, i, &is_permanent);
+		if (is_permanent && e->disposition != DISPOSITION_NO_SERIES)
+			d->series_permanent_bytes[k] += e->bytes;
 	}
 	d->n_series = k + 1;
 	return 0;
+}
+
+/* Returns true if max-size-per-series wants entries of the series, and deleting them can help. */
+static bool is_series_large(const struct limiting *d, size_t series)
+{
+	return d->series_bytes[series] > d->p->max_series_size_bytes &&
+	       d->series_permanent_bytes[series] <= d->p->max_series_size_bytes;
 }
 
 static uint64_t free_bytes(const struct limiting *d)
@@ -215,8 +251,7 @@ static enum disposition limit_on(const struct limiting *d, size_t i)
 
 	if (missing(d, LIMIT_FILES) > 0 && !d->hopeless[LIMIT_FILES])
 		return DISPOSITION_MAX_FILES;
-	if (d->series && e->bytes > 0 &&
-	    d->series_bytes[d->series[i]] > d->p->max_series_size_bytes)
+	if (d->series && e->bytes > 0 && is_series_large(d, d->series[i]))
 		return DISPOSITION_MAX_SERIES_SIZE;
 	if (is_size && (e->bytes > 0 || has_refs))
 		return DISPOSITION_MAX_SIZE;
@@ -536,7 +571,9 @@ static void shortages_find(struct limiting *d, struct limit_shortage *ret)
 			series_change(d, d->candidates[k], /* is_added= */ true);
 	for (size_t k = 0; k < d->n_series; k++)
 		if (d->series_bytes[k] > p->max_series_size_bytes && d->series_bytes[k] > s->have) {
-			*s = shortage_of_most(d->series_bytes[k], p->max_series_size_bytes, false);
+			*s = shortage_of_most(d->series_bytes[k], p->max_series_size_bytes,
+					      d->series_permanent_bytes[k] >
+						      p->max_series_size_bytes);
 			s->series = d->series_names[k];
 		}
 }
@@ -590,6 +627,7 @@ static void limiting_done(struct limiting *d)
 	free(d->takers);
 	free(d->series);
 	free(d->series_bytes);
+	free(d->series_permanent_bytes);
 	free(d->series_names);
 }
 
@@ -599,7 +637,7 @@ int limits_decide(struct policy_plan *plan, const struct policy *p, struct polic
 	struct limiting d = { .p = p, .now = now, .l = l };
 	int r;
 
-	count_all(&d);
+	count_all(&d, plan->order);
 	bound_ages(&d);
 	d.candidates = malloc((l->n + 1) * sizeof(*d.candidates));
 	d.takers = malloc(l->n + 1);
@@ -621,13 +659,22 @@ int limits_decide(struct policy_plan *plan, const struct policy *p, struct polic
 	return r;
 }
 
-struct policy_sum limits_deleted(struct policy_entries *l)
+struct policy_sum limits_deleted(struct policy_entries *l, const uint32_t *order)
 {
 	struct policy_set set = set_begin(l);
 
-	for (size_t i = 0; i < l->n; i++)
-		if (entry_goes(&l->v[i]))
-			set_add(&set, l, i);
+	for (size_t i = 0, end; i < l->n; i = end) {
+		bool goes = true, is_permanent;
+
+		end = unit_in_order(l, order, i, &is_permanent);
+		for (size_t k = i; k < end; k++)
+			goes = goes && entry_goes(&l->v[order[k]]);
+		for (size_t k = i; k < end; k++)
+			if (goes)
+				set_add(&set, l, order[k]);
+			else if (entry_goes(&l->v[order[k]]))
+				l->v[order[k]].disposition = DISPOSITION_UNIT;
+	}
 	return sum_of(&set);
 }
 

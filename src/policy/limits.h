@@ -6,7 +6,8 @@
  *
  * The limits take entries in the policy's order until the limits hold, and count what the set of
  * these entries frees (entries.h): names of one file count together. An entry whose files all have
- * names elsewhere is taken only if that frees them.
+ * names elsewhere is taken only if that frees them. Units and chains (retention.h) are taken as
+ * wholes, and are as old as their newest entry.
  *
  * max-delete is a share of what matches: the largest of the share of the bytes freed, of the bytes
  * in the entries, and of their number.
@@ -21,7 +22,8 @@
  * A limit that cannot be met is reported. If it cannot be met now (entries are too young, open or
  * kept), or if other programs fill the filesystem, the limit still deletes what it may, up to
  * max-delete. If entries that can never be deleted exceed max-files or max-size by themselves, no
- * deletion will ever help, so that limit deletes nothing. */
+ * deletion will ever help, so that limit deletes nothing. The same holds for a unit with such an
+ * entry, and for each series with max-size-per-series. */
 #pragma once
 
 #include <stdbool.h>
@@ -68,8 +70,9 @@ struct policy_plan {
 int limits_decide(struct policy_plan *plan, const struct policy *p, struct policy_entries *l,
 		  const struct policy_moment *now);
 
-/* Sums up the entries that go, after some of them were kept. */
-struct policy_sum limits_deleted(struct policy_entries *l);
+/* After some entries that were to go were kept, keeps the other entries of their units and chains,
+ * too. Returns the sum of the entries that still go. `order` is that of the plan. */
+struct policy_sum limits_deleted(struct policy_entries *l, const uint32_t *order);
 
 /* Returns true if a limit does not hold after the run. */
 bool limits_are_unmet(const struct policy_plan *plan);

@@ -600,6 +600,19 @@ class Doubt(Case):
         self.assertEqual(self.left(), {"written", "touched", "open"})
         holder.kill()
 
+    def test_run_keeps_whole_unit(self):
+        """Limits delete whole units, and an entry that changes before it is deleted keeps its unit."""
+        self.policy("match: '*', unit-by: '^([a-z])', max-size: 20K, max-delete: 100%")
+        for days, unit in enumerate("dcba"):
+            for name in (".dump", ".sum"):
+                self.make(unit + name, days + 1, "x" * 4096)
+        p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
+        write(self.path("b.sum"), "anew")
+        o = p.go_on().finish().json
+        self.assertEqual((o["entries"], o["missing"]), (2, 1))
+        self.assertEqual(self.daemon.client().wait(1), "done")
+        self.assertEqual(self.left(), {u + n for u in "bcd" for n in (".dump", ".sum")})
+
     def test_run_keeps_used_file(self):
         """Since it was planned for it was read; nothing of it has changed."""
         command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", self.data)

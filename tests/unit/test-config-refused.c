@@ -149,8 +149,6 @@ static const struct bad {
 	{ RULE("time: 'name:%Q'"), 1, 32, 1, "found \"name:%Q\", expected mtime" },
 	{ RULE("time: 'name:%H'"), 1, 32, 1, "found \"name:%H\", expected mtime" },
 	{ RULE("time: atime"), 1, 32, 1, "(ctime and atime: see age-by)" },
-	{ RULE("unit-by: '(a)', max-size: 1G"), 1, 35, 1, "unit-by: there is a max-size, too" },
-	{ RULE("chain-start: 'a*', min-free: 10%"), 1, 39, 1, "chain-start: there is a min-free" },
 	{ RULE("age-by: mtme"), 1, 34, 1, "age-by: found \"mtme\", expected mtime, ctime, atime" },
 	{ RULE("age-by: [mtime, name]"), 1, 42, 1, "found \"name\", expected mtime, ctime" },
 	{ RULE("age-by: [ctime, ctime]"), 1, 42, 1, "found \"ctime\", expected each time once" },

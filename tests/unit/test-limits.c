@@ -280,6 +280,63 @@ START_TEST(each_series_has_a_size)
 			 "max-size-per-series is exceeded: 30 B, 25 B allowed: 3 entries are open");
 	ck_assert_str_eq(plan.shortages[LIMIT_SERIES_SIZE].series, "x");
 	policy_plan_done(&plan);
+	/* The clock of x was wrong, so deleting b would not help. */
+	l.v[5].time_nsec = l.v[4].time_nsec = l.v[2].time_nsec = NOW + DAY_NSEC;
+	l.v[5].disposition = l.v[4].disposition = l.v[2].disposition = DISPOSITION_UNDECIDED;
+	plan = decide(&p, &l, free_100);
+	ck_assert_str_eq(deleted(&l), "");
+	ck_assert(plan.shortages[LIMIT_SERIES_SIZE].is_hopeless);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+START_TEST(limits_take_whole_units)
+{
+	char text[] = "(.)", *starts[] = { text, NULL };
+	struct policy p = free_150;
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	/* a, b and c are a unit as old as c; d is older, and e younger. */
+	add(&l, "a", 9, 30, DISPOSITION_UNDECIDED, NULL);
+	add(&l, "b", 8, 0, DISPOSITION_UNDECIDED, NULL);
+	add(&l, "c", 3, 30, DISPOSITION_UNDECIDED, NULL);
+	add(&l, "d", 5, 30, DISPOSITION_UNDECIDED, NULL);
+	add(&l, "e", 1, 30, DISPOSITION_UNDECIDED, NULL);
+	p.unit_by = text;
+	for (size_t i = 0; i < 3; i++)
+		l.v[i].unit_name = "u";
+	plan = decide(&p, &l, free_100);
+	ck_assert_str_eq(deleted(&l), "abcd");
+	/* An entry that is kept later keeps its unit. */
+	l.v[1].disposition = DISPOSITION_CHANGED;
+	ck_assert_uint_eq(limits_deleted(&l, plan.order).bytes, 30);
+	ck_assert_str_eq(deleted(&l), "d");
+	ck_assert_int_eq(l.v[2].disposition, DISPOSITION_UNIT);
+	policy_plan_done(&plan);
+	/* The unit of an entry that can never be deleted never can be, either. */
+	p = (struct policy){ .max_size_bytes = 45, .max_delete = 1, .unit_by = text };
+	l.v[1].disposition = DISPOSITION_PINNED;
+	plan = decide(&p, &l, free_100);
+	ck_assert_str_eq(deleted(&l), "");
+	ck_assert_str_eq(
+		words(&p, &plan, LIMIT_SIZE),
+		"max-size is exceeded: 120 B, 45 B allowed, which the entries that can never be "
+		"deleted exceed by themselves, so it deletes nothing: 1 entry is pinned, 2 are in "
+		"a unit or chain with these");
+	policy_plan_done(&plan);
+	/* d starts a chain, which goes on with c and e; a and b are older. */
+	p = (struct policy){ .max_size_bytes = 110, .max_delete = 1, .chain_start = starts };
+	l.v[1].disposition = DISPOSITION_UNDECIDED;
+	l.v[3].starts_chain = true;
+	plan = decide(&p, &l, free_100);
+	ck_assert_str_eq(deleted(&l), "a");
+	policy_plan_done(&plan);
+	p.max_size_bytes = 80;
+	plan = decide(&p, &l, free_100);
+	ck_assert_str_eq(deleted(&l), "acde");
+	policy_plan_done(&plan);
 	entries_done(&l);
 }
 END_TEST
@@ -415,6 +472,7 @@ static void world_make(struct world *w, uint64_t *s)
 {
 	static const enum disposition held[] = { DISPOSITION_PINNED, DISPOSITION_IN_USE,
 						 DISPOSITION_NO_TIME, DISPOSITION_IMMUTABLE };
+	static const char *const units[] = { "", "", "u", "v", "w" };
 	static const char *const odd[] = { "", "\n", "\xff", "é" };
 
 	*w = (struct world){ .n = draw(s, ENTRIES_MOST + 1), .n_files = draw(s, FILES_MOST + 1) };
@@ -431,6 +489,8 @@ static void world_make(struct world *w, uint64_t *s)
 		*e = (struct policy_entry){
 			.name = w->names[i],
 			.series = draw(s, 3) ? "x" : "",
+			.unit_name = units[draw(s, ELEMENTSOF(units))],
+			.starts_chain = draw(s, 4) == 0,
 			.time_nsec = NOW + (2 - (int64_t)draw(s, 40)) * DAY_NSEC,
 			.bytes = draw(s, 4) ? draw(s, 100) : 0,
 			.inodes = (uint32_t)draw(s, 3),
@@ -518,6 +578,9 @@ static void goes(const struct world *w, const struct policy_entries *l, bool *se
 
 static void policy_make(struct policy *p, uint64_t *s)
 {
+	/* The world has its units and chains without patterns. */
+	static char pattern[] = "(.)", *patterns[] = { pattern, NULL };
+
 	*p = (struct policy){ .max_delete = (double)(1 + draw(s, 10)) / 10 };
 	if (draw(s, 3) == 0)
 		p->max_files = 1 + draw(s, 20);
@@ -534,6 +597,8 @@ static void policy_make(struct policy *p, uint64_t *s)
 	if (draw(s, 4) == 0)
 		p->min_count = draw(s, 6);
 	p->order = draw(s, 3) ? ORDER_OLDEST : ORDER_LARGEST;
+	p->unit_by = draw(s, 2) ? pattern : NULL;
+	p->chain_start = draw(s, 4) ? NULL : patterns;
 }
 
 /* Returns by how much the limits are missed, all together, if the entries of `set` are deleted. */
@@ -576,8 +641,51 @@ static void check_plan(const struct world *w, const struct policy *p, const bool
 	}
 }
 
-/* Without max-delete: the last entry that limits take is needed, and so is each with files that
- * have names elsewhere. */
+/* Units and chains go as wholes. */
+static void check_units(const struct policy_entries *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (l->v[i].unit == l->v[k].unit)
+				ck_assert_int_eq(entry_goes(&l->v[i]), entry_goes(&l->v[k]));
+}
+
+/* Finds the newest entry of a unit, and whether it has files with names elsewhere. */
+static const struct policy_entry *unit_newest(const struct policy_entries *l, uint32_t unit,
+					      bool *ret_links)
+{
+	const struct policy_entry *newest = NULL;
+
+	*ret_links = false;
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->v[i].unit != unit)
+			continue;
+		if (!newest || entry_compare(newest, &l->v[i]) < 0)
+			newest = &l->v[i];
+		*ret_links = *ret_links || entry_refs(l, i) > 0;
+	}
+	return newest;
+}
+
+static size_t unit_first(const struct policy_entries *l, uint32_t unit)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].unit == unit)
+			return i;
+	return l->n;
+}
+
+/* Adds a unit to a set, or takes it out. */
+static void unit_set(const struct world *w, const struct policy_entries *l, uint32_t unit,
+		     bool *set, bool value)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].unit == unit)
+			set[world_index(w, &l->v[i])] = value;
+}
+
+/* Without max-delete: the last unit that limits take is needed, and so is each with files that have
+ * names elsewhere. */
 static void check_need(const struct world *w, const struct policy *p, const bool *gone,
 		       const struct policy_entries *l, uint64_t free)
 {
@@ -588,19 +696,19 @@ static void check_need(const struct world *w, const struct policy *p, const bool
 	goes(w, l, set, limited);
 	miss = missed(w, p, gone, set, free);
 	for (size_t i = 0; i < l->n; i++) {
-		size_t k = world_index(w, &l->v[i]);
-		bool links = entry_refs(l, i) > 0;
+		bool links;
+		const struct policy_entry *newest = unit_newest(l, l->v[i].unit, &links);
 
-		if (!limited[k])
+		if (!limited[world_index(w, &l->v[i])])
 			continue;
-		if (p->order == ORDER_OLDEST && (!last || entry_compare(last, &l->v[i]) < 0))
-			last = &l->v[i];
-		set[k] = false;
+		if (p->order == ORDER_OLDEST && (!last || entry_compare(last, newest) < 0))
+			last = newest;
+		unit_set(w, l, l->v[i].unit, set, false);
 		ck_assert(!links || missed(w, p, gone, set, free) > miss);
-		set[k] = true;
+		unit_set(w, l, l->v[i].unit, set, true);
 	}
 	if (last) {
-		set[world_index(w, last)] = false;
+		unit_set(w, l, last->unit, set, false);
 		ck_assert_uint_gt(missed(w, p, gone, set, free), miss);
 	}
 }
@@ -613,7 +721,7 @@ static void check_period(const struct world *w, const struct policy *p, uint64_t
 	struct policy_set spent = { 0 };
 	bool gone[ENTRIES_MOST] = { false }, set[ENTRIES_MOST], limited[ENTRIES_MOST];
 	bool all[ENTRIES_MOST], by_limits[ENTRIES_MOST] = { false };
-	uint64_t ages = 0, n;
+	uint64_t ages = 0, units = 0, n;
 
 	memset(all, true, sizeof(all));
 	for (;;) {
@@ -637,6 +745,9 @@ static void check_period(const struct world *w, const struct policy *p, uint64_t
 			by_limits[i] = by_limits[i] || limited[i];
 			ages += set[i] && !limited[i];
 		}
+		for (size_t i = 0; i < l.n; i++)
+			units += limited[world_index(w, &l.v[i])] &&
+				 unit_first(&l, l.v[i].unit) == i;
 		n = plan.deleted.n;
 		policy_plan_done(&plan);
 		entries_done(&l);
@@ -644,9 +755,10 @@ static void check_period(const struct world *w, const struct policy *p, uint64_t
 			break;
 		(*n_runs)++;
 	}
-	if (spent.n > 1 && ages == 0)
+	/* The first unit goes even if it is more than max-delete. */
+	if (units > 1 && ages == 0)
 		ck_assert_double_le((double)spent.n / (double)w->n, p->max_delete + 1e-9);
-	if (spent.n > 1 && ages == 0 && freed(w, (bool[ENTRIES_MOST]){ false }, all, false) > 0)
+	if (units > 1 && ages == 0 && freed(w, (bool[ENTRIES_MOST]){ false }, all, false) > 0)
 		ck_assert_double_le(
 			(double)freed(w, (bool[ENTRIES_MOST]){ false }, by_limits, false) /
 				(double)freed(w, (bool[ENTRIES_MOST]){ false }, all, false),
@@ -676,6 +788,7 @@ START_TEST(any_input)
 		ck_assert_int_eq(rules_decide(&plan, &p, &l, now), 0);
 		ck_assert_int_eq(rules_decide(&again, &p, &turned, now), 0);
 		check_plan(&w, &p, none, &l, &plan, now.free_bytes);
+		check_units(&l);
 		for (size_t i = 0; i < l.n; i++) {
 			ck_assert_int_eq(l.v[i].disposition, turned.v[l.n - 1 - i].disposition);
 			ck_assert_int_eq(l.v[i].stays, turned.v[l.n - 1 - i].stays);
@@ -710,6 +823,7 @@ int main(void)
 				 a_limit_that_is_not_met_now_goes_as_far_as_it_may,
 				 max_delete_is_of_all_three,
 				 each_series_has_a_size,
+				 limits_take_whole_units,
 				 limits_go_on_while_the_clock_is_unsure,
 				 seconds_ahead_are_now,
 				 a_period_is_counted_across_runs,

@@ -238,7 +238,7 @@ size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 
 	holders_refresh(s);
 	n = scan_recheck(&l->scan, &l->policy->rules, &by);
-	l->plan.deleted = limits_deleted(&l->scan.entries);
+	l->plan.deleted = limits_deleted(&l->scan.entries, l->plan.order);
 	return n;
 }
 
