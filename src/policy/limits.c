@@ -736,8 +736,11 @@ static void words_add_amounts(struct words *w, const struct policy *p, enum limi
 {
 	char have[32], want[32];
 
-	words_add(w, "%s is %s: ", limit_names[limit],
+	words_add(w, "%s is %s", limit_names[limit],
 		  limit == LIMIT_FREE || limit == LIMIT_INODES ? "not reached" : "exceeded");
+	if (s->series && s->series[0])
+		words_add(w, " in %.100s", s->series);
+	words_add(w, ": ");
 	switch (limit) {
 	case LIMIT_FREE:
 		words_add_free(w, &p->min_free_below, s, false);

@@ -276,8 +276,9 @@ START_TEST(each_series_has_a_size)
 	l.v[2].disposition = DISPOSITION_IN_USE;
 	plan = decide(&p, &l, free_100);
 	ck_assert_str_eq(deleted(&l), "b");
-	ck_assert_str_eq(words(&p, &plan, LIMIT_SERIES_SIZE),
-			 "max-size-per-series is exceeded: 30 B, 25 B allowed: 3 entries are open");
+	ck_assert_str_eq(
+		words(&p, &plan, LIMIT_SERIES_SIZE),
+		"max-size-per-series is exceeded in x: 30 B, 25 B allowed: 3 entries are open");
 	ck_assert_str_eq(plan.shortages[LIMIT_SERIES_SIZE].series, "x");
 	policy_plan_done(&plan);
 	/* The clock of x was wrong, so deleting b would not help. */
