@@ -105,6 +105,10 @@ static const struct config_key limits_keys[] = {
 	      .preset = "100000", .expected = "a number from 1 to 10000000"),
 	VALUE("names-per-user", VALUE_COUNT, config, names_per_user, .limits = { 1000, 1000000000 },
 	      .preset = "10000000", .expected = "a number from 1000 to 1000000000"),
+	VALUE("history-jobs", VALUE_COUNT, config, history_jobs, .limits = { 2, 1000000000 },
+	      .preset = "200000", .expected = "a number from 2 to 1000000000"),
+	VALUE("history-size", VALUE_SIZE, config, history_bytes, .limits = { 1 << 20, UINT64_MAX },
+	      .preset = "256M", .expected = "a size from 1M such as 256M"),
 	{ 0 },
 };
 
@@ -371,7 +375,7 @@ const struct config_key root_keys[] = {
 	{ .name = "limits",
 	  .kind = KEY_SECTION,
 	  .keys = limits_keys,
-	  .expected = "a map with jobs-per-user or names-per-user" },
+	  .expected = "a map with jobs-per-user, names-per-user, history-jobs or history-size" },
 	{ .name = "protect",
 	  .kind = KEY_PATHS,
 	  .offset = offsetof(struct config, protect),

@@ -104,6 +104,8 @@ struct config {
 	size_t n_trims;            /* 0: all */
 	uint64_t undo_usec;        /* of submits that do not say; 0 */
 	uint64_t history_usec;     /* how long finished jobs are kept */
+	uint64_t history_jobs;     /* finished jobs that are kept, at most */
+	uint64_t history_bytes;    /* size of finished jobs that are kept, at most */
 	uint64_t jobs_per_user;    /* unfinished, at most */
 	uint64_t names_per_user;   /* on their way into jobs, at most */
 	char **protect;            /* NULL-terminated, absolute */

@@ -195,6 +195,7 @@ static void use_configuration(struct manager *m, struct config *fresh)
 	m->context.config = fresh;
 	pacers_configure(m->context.pacers, fresh);
 	pacing_window_configure(m->jobs.window);
+	(void)jobs_limit_history(&m->jobs);
 	spooling_configure(&m->spools);
 	watermarks_configure(m->watermarks);
 	fleet_begin(m);

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 
 #define MAX_PROBLEMS "1000"
+#define MAX_PROBLEMS_BYTES "262144"
 
 struct dir_record {
 	uint64_t dir;
@@ -155,7 +156,9 @@ int store_problem_add(struct store *s, uint64_t job, const struct problem_record
 	return statement_run(s,
 			     "INSERT INTO problems (job, seq, path, what, error, is_error) "
 			     "SELECT ?1, n, ?2, ?3, ?4, ?5 FROM (SELECT coalesce(max(seq), 0) + 1 "
-			     "AS n FROM problems WHERE job = ?1) WHERE n <= " MAX_PROBLEMS,
+			     "AS n, coalesce(sum(length(path) + length(what)), 0) AS size "
+			     "FROM problems WHERE job = ?1) WHERE n <= " MAX_PROBLEMS
+			     " AND size < " MAX_PROBLEMS_BYTES,
 			     PARAMETERS(NUMBER(job), RECORD(problem_columns, p)));
 }
 

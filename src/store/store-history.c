@@ -66,7 +66,20 @@ int history_open(struct store *s)
 
 int history_add(struct store *s, uint64_t id)
 {
-	return statement_run(s, HISTORY_TAKE " AND id = ?", PARAMETERS(NUMBER(id)));
+	s->history_changed = true;
+	/* The size is an estimate of the space that the rows of the job take in the file. */
+	return statement_run(
+		s,
+		"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, "
+		"kind, names, entries, bytes, entries_done, bytes_freed, errors, held_until, "
+		"started, finished, origin, path), "
+		"600 + 2 * (length(path) + length(origin)) + length(groups) + length(message) + "
+		"(SELECT coalesce(sum(length(name) + 64), 0) FROM entries WHERE job = id) + "
+		"(SELECT coalesce(sum(length(dirs.path) + 64), 0) FROM dirs WHERE job = id) + "
+		"(SELECT coalesce(sum(length(problems.path) + length(what) + 32), 0) "
+		"FROM problems WHERE job = id) "
+		"FROM jobs WHERE state >= 5 AND id = ?",
+		PARAMETERS(NUMBER(id)));
 }
 
 /* Points into the line, which is as long as the row. */
@@ -155,12 +168,10 @@ int store_history_each(struct store *s, const struct job_filter *f,
 
 int store_history_last(struct store *s, uint64_t *ret_id)
 {
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_query(s, &st, "SELECT job FROM history ORDER BY job DESC LIMIT 1", NULL,
-				0);
+	int r;
 
 	*ret_id = 0;
-	if (e >= 0)
-		e = statement_next(s, st, COLUMNS(column_number), ret_id);
-	return MIN(e, 0);
+	r = statement_number(s, "SELECT job FROM history ORDER BY job DESC LIMIT 1", NULL, 0,
+			     ret_id);
+	return MIN(r, 0);
 }

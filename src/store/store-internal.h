@@ -29,10 +29,13 @@ struct store {
 	int lock_fd;         /* holds the lock of the state directory */
 	unsigned log_pages;  /* the log is copied into the database when it has this many */
 	uint64_t reserve_bytes;
-	bool is_short;  /* of room: the reserve has been given up */
-	int unreserved; /* negative errno: why there is no reserve, though there is room */
-	int lost;       /* negative errno: why SQLite undid the transaction by itself */
-	bool lazy;      /* commits are not flushed */
+	struct history_limits limits;
+	bool shrunk; /* pages were freed at the end of the file, which was not truncated yet */
+	bool history_changed; /* jobs or limits have changed since the last check of the limits */
+	bool is_short;        /* of room: the reserve has been given up */
+	int unreserved;       /* negative errno: why there is no reserve, though there is room */
+	int lost;             /* negative errno: why SQLite undid the transaction by itself */
+	bool lazy;            /* commits are not flushed */
 	bool in_transaction;
 };
 
@@ -122,6 +125,10 @@ int statement_change(struct store *s, const char *sql, const struct parameters *
 /* A statement that reads; finalised by its cleanup attribute. Returns 0 or a negative errno. */
 int statement_query(struct store *s, sqlite3_stmt **ret, const char *sql,
 		    const struct parameters *parameters, size_t n);
+/* Runs a query and reads the number in the first column of its first row. Returns 1, 0 if there is
+ * no row, or a negative errno. */
+int statement_number(struct store *s, const char *sql, const struct parameters *parameters,
+		     size_t n, uint64_t *ret);
 /* Fills the record in with the first columns of the next row. Returns 1 for a row, 0 at the end, or
  * a negative errno; -EUCLEAN if a column holds what was never written there. The ids of a
  * COLUMN_IDS may be anywhere in memory, aligned or not. */

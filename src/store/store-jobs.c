@@ -146,17 +146,6 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 }
 _Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
 
-int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
-{
-	int e = statement_run(
-		s,
-		"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE finished > 0 "
-		"AND finished < ? AND state >= 5 ORDER BY finished LIMIT ?)",
-		PARAMETERS(BOUND(before_usec), BOUND(MIN(limit, (uint64_t)INT_MAX))));
-
-	return e < 0 ? e : sqlite3_changes(s->db);
-}
-
 const char *job_state_name(enum job_state s)
 {
 	static const char *const names[JOB_STATES] = {

@@ -24,6 +24,8 @@ static const char settings_to_check[] = "PRAGMA trusted_schema = OFF;"
 static const char settings_to_read[] = SETTINGS_TO_READ;
 /* log_limit() bounds the log. */
 static const char settings[] = SETTINGS_TO_READ "PRAGMA foreign_keys = ON;"
+						/* INSERT OR REPLACE runs delete triggers. */
+						"PRAGMA recursive_triggers = ON;"
 						"PRAGMA journal_mode = WAL;"
 						"PRAGMA synchronous = FULL;";
 enum { BUSY_MSEC = 1000 };
@@ -70,6 +72,9 @@ static int db_make(struct store *s)
 
 	if (r >= 0)
 		r = db_open(s, STORE_FILE_NEW);
+	/* Before the first table, so that the file can shrink. */
+	if (r >= 0)
+		r = statement_exec(s, "PRAGMA auto_vacuum = INCREMENTAL");
 	if (r >= 0)
 		r = schema_migrate(s, 0, schema_version());
 	db_close(s);
@@ -234,6 +239,7 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 	if (!s)
 		return -ENOMEM;
 	s->lock_fd = -1;
+	s->limits = (struct history_limits){ .jobs = UINT64_MAX, .bytes = UINT64_MAX };
 	s->dir_fd = files_open_dir(dir, &s->lock_fd, ret_why);
 	found = s->dir_fd < 0 ? s->dir_fd : files_find(s->dir_fd, ret_why);
 	if (found < 0) {

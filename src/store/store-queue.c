@@ -52,6 +52,8 @@ struct store_queue {
 	struct store_tasks own_reads;           /* those of STORE_DAEMON */
 	TAILQ_HEAD(, reading_caller) callers;   /* the next one to be served is the first */
 	struct store_tasks answered_after_read; /* answered, but only after the read in progress */
+	struct history_limits limits;
+	bool limits_changed;
 	bool writing, reading, ending;
 	int fd;
 };
@@ -132,15 +134,16 @@ static void commit(struct store_queue *q, struct store_tasks *batch, bool again)
 			t->r = r;
 }
 
-/* Once more, with room made for it. */
-static void do_missed(struct store_queue *q, struct store_tasks *batch)
+/* Repeats some tasks of a batch after room was made for them. */
+static void do_again(struct store_queue *q, struct store_tasks *batch,
+		     bool (*which)(const struct store_task *t))
 {
 	struct store_task *t;
 
 	if (store_begin(q->store) < 0)
 		return;
 	STAILQ_FOREACH(t, batch, next) {
-		t->again = is_missed(t);
+		t->again = which(t);
 		if (t->again)
 			t->r = task_do(q->store, t);
 	}
@@ -172,32 +175,51 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 	if (r == 0)
 		commit(q, &batch, /* again= */ false);
 	for (unsigned i = 0; any(&batch, is_missed) && store_room_make(q->store, i); i++)
-		do_missed(q, &batch);
-	/* The next may have better luck. */
-	if (any(&batch, is_refused))
-		(void)store_room_make(q->store, 0);
+		do_again(q, &batch, is_missed);
+	/* Old history makes way for new jobs. */
+	while (any(&batch, is_refused) && store_history_make_room(q->store))
+		do_again(q, &batch, is_refused);
 	answer_batch(q, &batch);
+}
+
+/* Does a step of keeping the history within its limits. Returns true if there may be more to do. */
+static bool limit_history(struct store *s)
+{
+	int r = store_history_step(s);
+
+	/* Deleting takes space in the log. */
+	for (unsigned i = 0; r == -ENOSPC && store_room_make(s, i); i++) {
+		s->history_changed = true;
+		r = store_history_step(s);
+	}
+	return r > 0;
 }
 
 static void *write_main(void *arg)
 {
 	struct store_queue *q = arg;
 	struct store_tasks list = STAILQ_HEAD_INITIALIZER(list);
+	bool more = false;
 
 	pthread_mutex_lock(&q->lock);
 	for (;;) {
-		while (STAILQ_EMPTY(&q->posted) && !q->ending) {
-			q->writing = false;
-			pthread_cond_broadcast(&q->idle);
+		while (STAILQ_EMPTY(&q->posted) && !q->limits_changed && !more && !q->ending)
 			pthread_cond_wait(&q->posted_some, &q->lock);
-		}
-		if (STAILQ_EMPTY(&q->posted))
+		if (STAILQ_EMPTY(&q->posted) && q->ending)
 			break;
+		if (q->limits_changed)
+			store_history_limit(q->store, &q->limits);
+		q->limits_changed = false;
 		q->writing = true;
 		STAILQ_CONCAT(&list, &q->posted);
 		pthread_mutex_unlock(&q->lock);
 		while (!STAILQ_EMPTY(&list))
 			work_off(q, &list);
+		pthread_mutex_lock(&q->lock);
+		q->writing = !STAILQ_EMPTY(&q->posted);
+		pthread_cond_broadcast(&q->idle);
+		pthread_mutex_unlock(&q->lock);
+		more = limit_history(q->store);
 		pthread_mutex_lock(&q->lock);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -421,6 +443,15 @@ static int post(struct store_queue *q, struct store_task task)
 	pthread_cond_signal(&q->posted_some);
 	pthread_mutex_unlock(&q->lock);
 	return 0;
+}
+
+void store_queue_limit_history(struct store_queue *q, const struct history_limits *limits)
+{
+	pthread_mutex_lock(&q->lock);
+	q->limits = *limits;
+	q->limits_changed = true;
+	pthread_cond_signal(&q->posted_some);
+	pthread_mutex_unlock(&q->lock);
 }
 
 int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)

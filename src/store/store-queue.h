@@ -42,13 +42,18 @@ int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done
 int store_queue_post_last(struct store_queue *q, store_work_t work, store_done_t done,
 			  void *userdata);
 
-/* The same for what is new: -ENOSPC if there is no space but the reserve, and not done twice. */
+/* The same for a new job. The reserve is not used for it: r is -ENOSPC if there is no other space,
+ * even after history was removed. */
 int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);
 
 /* The same for a part of what is accepted: it is not durable before the work that
  * store_queue_accept posts after the last part, which fails if the part is not. */
 int store_queue_accept_part(struct store_queue *q, store_work_t work, store_done_t done,
 			    void *userdata);
+
+/* Sets the limits of the history. The writing thread removes what exceeds them, now and whenever a
+ * job has finished, in steps between transactions. */
+void store_queue_limit_history(struct store_queue *q, const struct history_limits *limits);
 
 /* The caller of reads that no user has asked for. They come before those of users, and they see all
  * that was posted before. */

@@ -12,8 +12,9 @@
 /* "RcLd" */
 #define APPLICATION_ID 0x52634c64
 
-/* Never changed once released, only added to. Names and paths are BLOBs: they are bytes. An entry's
- * row is its key, so that a million of them need no second tree. */
+/* The steps from an empty database to today's. A released step never changes; later versions append
+ * steps. Names and paths are BLOBs, because they are bytes in no particular encoding. The rows of
+ * entries are their own keys, so that a million of them need no second tree. */
 static const char *const steps[] = {
 	"CREATE TABLE jobs ("
 	"  id INTEGER PRIMARY KEY AUTOINCREMENT," /* not used twice: people have them in notes */
@@ -27,9 +28,14 @@ static const char *const steps[] = {
 	"  names INTEGER NOT NULL, entries INTEGER NOT NULL, bytes INTEGER NOT NULL,"
 	"  entries_done INTEGER NOT NULL, bytes_freed INTEGER NOT NULL, errors INTEGER NOT NULL,"
 	"  skipped INTEGER NOT NULL, held_until INTEGER NOT NULL, by_time INTEGER NOT NULL,"
-	"  started INTEGER NOT NULL, finished INTEGER NOT NULL, attempts INTEGER NOT NULL);"
+	"  started INTEGER NOT NULL, finished INTEGER NOT NULL, attempts INTEGER NOT NULL,"
+	"  kind INTEGER NOT NULL, host BLOB NOT NULL, others_units INTEGER NOT NULL,"
+	"  others_entries INTEGER NOT NULL, others_bytes INTEGER NOT NULL);"
 	"CREATE INDEX jobs_unfinished ON jobs (id) WHERE state < 5;"
 	"CREATE INDEX jobs_finished ON jobs (finished) WHERE finished > 0;"
+	"CREATE INDEX jobs_finished_of ON jobs (uid, finished) WHERE finished > 0;"
+	"CREATE INDEX jobs_returned ON jobs (id) WHERE "
+	"  substr(origin, 1, 6) = CAST('spool:' AS BLOB) AND (finished = 0 OR state IN (8, 9));"
 	"CREATE TABLE dirs ("
 	"  job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, dir INTEGER NOT NULL,"
 	"  path BLOB NOT NULL, fsid INTEGER NOT NULL, ino INTEGER NOT NULL,"
@@ -39,43 +45,29 @@ static const char *const steps[] = {
 	"  dir INTEGER NOT NULL, name BLOB NOT NULL, fsid INTEGER NOT NULL, ino INTEGER NOT NULL,"
 	"  btime INTEGER NOT NULL, type INTEGER NOT NULL, state INTEGER NOT NULL,"
 	"  PRIMARY KEY (job, seq)) WITHOUT ROWID;"
+	"CREATE INDEX entries_kept ON entries (job, seq) WHERE state = 3;"
 	"CREATE TABLE problems ("
 	"  job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, seq INTEGER NOT NULL,"
 	"  path BLOB NOT NULL, what BLOB NOT NULL, error INTEGER NOT NULL,"
 	"  is_error INTEGER NOT NULL, PRIMARY KEY (job, seq)) WITHOUT ROWID;"
-	"CREATE TABLE meta (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;",
-	/* What lists show of jobs that have finished; see store-history.c. */
+	"CREATE TABLE meta (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+	/* The fields of finished jobs that lists show, and the size of all rows of the job; see
+	 * store-history.c. There is an index for each filter of a list. */
 	"CREATE TABLE history ("
 	"  job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
-	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL);",
-	/* Jobs that trim. */
-	"ALTER TABLE jobs ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE jobs ADD COLUMN trim_min INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;"
-	"CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1;",
-	/* Jobs that remove empty directories. An older reclaimd knows no such kind, and is to set
-	 * the store aside. */
-	"",
-	/* The history tells of each job how many names it has: all of it is taken anew. */
-	HISTORY_TAKE,
-	/* Jobs in a part of staging that is a host's of a fleet: an older reclaimd would look for
-	 * them where they are not. */
-	"ALTER TABLE jobs ADD COLUMN host BLOB NOT NULL DEFAULT x'';",
-	/* What other hosts have done of them. */
-	"ALTER TABLE jobs ADD COLUMN others_units INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE jobs ADD COLUMN others_entries INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE jobs ADD COLUMN others_bytes INTEGER NOT NULL DEFAULT 0;",
-	/* An index for each filter of a list, and for the jobs whose names were put back. */
+	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL,"
+	"  size INTEGER NOT NULL);"
 	"CREATE INDEX history_owner ON history (owner, outcome);"
 	"CREATE INDEX history_outcome ON history (outcome);"
-	"CREATE INDEX jobs_returned ON jobs (id) WHERE "
-	"  substr(origin, 1, 6) = CAST('spool:' AS BLOB) AND (finished = 0 OR state IN (8, 9));"
-	"CREATE INDEX entries_kept ON entries (job, seq) WHERE state = 3;",
-	/* Trims are no longer jobs. */
-	"DROP INDEX jobs_trims;"
-	"DELETE FROM jobs WHERE kind = 1;"
-	"ALTER TABLE jobs DROP COLUMN trim_min;"
-	"ALTER TABLE jobs DROP COLUMN longest_step;",
+	/* The number and the size of the finished jobs of each account. */
+	"CREATE TABLE accounts (owner INTEGER PRIMARY KEY, jobs INTEGER NOT NULL,"
+	"  size INTEGER NOT NULL);"
+	"CREATE TRIGGER history_added AFTER INSERT ON history BEGIN "
+	"  INSERT INTO accounts VALUES (new.owner, 1, new.size) ON CONFLICT (owner) "
+	"  DO UPDATE SET (jobs, size) = (jobs + 1, size + new.size); END;"
+	"CREATE TRIGGER history_removed AFTER DELETE ON history BEGIN "
+	"  UPDATE accounts SET (jobs, size) = (jobs - 1, size - old.size) WHERE owner = old.owner; "
+	"  DELETE FROM accounts WHERE owner = old.owner AND jobs = 0; END;",
 };
 
 int schema_version(void)
@@ -100,15 +92,6 @@ int schema_migrate(struct store *s, int from, int to)
 	if (r < 0 && !sqlite3_get_autocommit(s->db))
 		(void)statement_exec(s, "ROLLBACK"); /* the first error is the one to tell */
 	return r;
-}
-
-/* Runs a query of one row. Returns 1, 0 if there is none, or a negative errno. */
-static int number(struct store *s, const char *sql, uint64_t *ret)
-{
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int r = statement_query(s, &st, sql, NULL, 0);
-
-	return r < 0 ? r : statement_next(s, st, COLUMNS(column_number), ret);
 }
 
 /* Compares with a store of the same version made anew in memory: what is made by a statement there
@@ -172,9 +155,9 @@ int schema_check(struct store *s, int *ret_version, char *ret_words, size_t size
 	int r;
 
 	(void)snprintf(ret_words, size, "it is damaged");
-	r = number(s, "PRAGMA application_id", &application);
+	r = statement_number(s, "PRAGMA application_id", NULL, 0, &application);
 	if (r >= 0)
-		r = number(s, "PRAGMA user_version", &version);
+		r = statement_number(s, "PRAGMA user_version", NULL, 0, &version);
 	if (r < 0)
 		return r;
 	if (application != APPLICATION_ID || version < 1 || version > INT_MAX) {

@@ -7,15 +7,7 @@
 
 struct store;
 
-/* Takes what has finished into the history, or again if it is there; more conditions may follow. */
-#define HISTORY_TAKE                                                                               \
-	"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, kind, "     \
-	"names, entries, bytes, entries_done, bytes_freed, errors, held_until, started, "          \
-	"finished, "                                                                               \
-	"origin, path) "                                                                           \
-	"FROM jobs WHERE state >= 5"
-
-/* Makes that statement known to a database. Returns 0 or a negative errno. */
+/* Defines the SQL function that writes the lines of the history. Returns 0 or a negative errno. */
 int history_open(struct store *s);
 
 /* How far a database has come is its user_version: the number of steps it has taken. */

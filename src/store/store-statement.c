@@ -223,6 +223,15 @@ static int read_bytes(sqlite3_stmt *st, int at, const struct column *c, char *me
 	return len % sizeof(gid_t) == 0 ? 0 : -EUCLEAN;
 }
 
+int statement_number(struct store *s, const char *sql, const struct parameters *parameters,
+		     size_t n, uint64_t *ret)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	int r = statement_query(s, &st, sql, parameters, n);
+
+	return r < 0 ? r : statement_next(s, st, COLUMNS(column_number), ret);
+}
+
 int statement_next(struct store *s, sqlite3_stmt *st, const struct column *columns, size_t n,
 		   void *record)
 {

@@ -4,7 +4,7 @@
  *
  *   jobs      one row each; finished ones stay as history
  *   entries   the names a job consists of: where each was and who it is (I3 of SECURITY.md)
- *   problems  what could not be deleted, and why; the first thousand of a job
+ *   problems  what could not be deleted, and why; the first thousand of a job, up to 256 KiB
  *
  * Not thread-safe: one thread writes, and another one may read (see store-queue.h). All times are
  * microseconds of CLOCK_REALTIME, 0 for "not". Strings that are handed out live until the callback
@@ -212,7 +212,8 @@ int store_returned_each(struct store *s,
 				     void *userdata),
 			void *userdata);
 
-/* Only the first thousand of a job are kept. */
+/* Records a problem of a job, unless the job has a thousand of them or 256 KiB of paths and texts.
+ */
 int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p);
 int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t limit,
 			int (*problem)(const struct problem_record *p, void *userdata),
@@ -221,9 +222,25 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 /* The largest number of those in it, or 0. */
 int store_history_last(struct store *s, uint64_t *ret_id);
 
-/* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
- * many, or a negative errno. */
-int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit);
+/* How much history is kept. A job of the account with the most history is removed first, and the
+ * oldest job of an account first. */
+struct history_limits {
+	uint64_t before_usec; /* jobs that finished before this time are removed */
+	uint64_t jobs, bytes; /* of all accounts together; one account may have half of each */
+};
+
+/* Sets the limits. A store that was just opened has none. */
+void store_history_limit(struct store *s, const struct history_limits *limits);
+
+/* Does the next step of removing the jobs that exceed the limits. If the filesystem is full,
+ * removes more, until the reserve can be made again or about 1 MiB of history is left. To be called
+ * outside of a transaction, after jobs have finished and until it returns 0. Returns 1 if there may
+ * be more to do, or a negative errno. What it has removed may be there again after a crash. */
+int store_history_step(struct store *s);
+
+/* Removes history because the filesystem is full, until there is room for the reserve and as much
+ * again. To be called outside of a transaction. Returns true if there is more room than before. */
+bool store_history_make_room(struct store *s);
 
 /* A few words that are to last: whether all pauses. *ret is malloc'ed; -ENOENT if it was never set.
  */

@@ -537,26 +537,6 @@ class Renamed(Case):
         self.assertFalse(os.path.exists(os.path.join(self.part("a"), "0", EMPTY)))
         self.daemon.client().call("Restore", "ta{sv}", n, {})
 
-    def test_a_store_from_before_fleets(self):
-        """Its jobs are where they were."""
-        self.called(None)
-        held, queued = self.begin(None, 0)
-        self.daemon.stop()
-        store = os.path.join(self.daemon.state, "reclaimd.db")
-        db = sqlite3.connect(store)
-        for index in ("history_owner", "history_outcome", "jobs_returned", "entries_kept"):
-            db.execute("DROP INDEX " + index)
-        for column in ("host", "others_units", "others_entries", "others_bytes"):
-            db.execute("ALTER TABLE jobs DROP COLUMN " + column)
-        for column in ("trim_min", "longest_step"):
-            db.execute("ALTER TABLE jobs ADD COLUMN %s INTEGER NOT NULL DEFAULT 0" % column)
-        db.execute("CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1")
-        db.execute("PRAGMA user_version = 5")
-        db.commit()
-        db.close()
-        self.called("a")
-        self.end(None, held, queued, 0)
-
 
 if __name__ == "__main__":
     fixture.main()

@@ -328,6 +328,28 @@ class Crowded(unittest.TestCase):
         self.assertEqual(c.signal("JobFinished").body[2], "done")
         self.assertLess(time.monotonic() - began, 30)
 
+    def test_attack_49_history_makes_room(self):
+        fixture.command("mount", "-o", "remount,size=12m", self.state)
+        self.daemon.start()
+        c = self.daemon.client()
+        store = os.path.join(self.state, "reclaimd.db")
+        names = ["%05d%s" % (i, "n" * 245) for i in range(4000)]
+        largest = 0
+        for _ in range(15):
+            for name in names:
+                write(self.path(name))
+            n = c.answer(self.send_names(c, names, 0)).body[0]
+            self.assertEqual(c.wait(n), "done", self.daemon.said())
+            largest = max(largest, os.path.getsize(store))
+        self.assertGreater(largest, 4 << 20)
+        jobs = [job["id"] for job in c.jobs(finished=True)]
+        self.assertEqual(jobs[-1], n)
+        self.assertNotIn(1, jobs)
+        self.daemon.configure("history: 0\n")
+        c.call("Reload")
+        fixture.until(lambda: os.path.getsize(store) < 1 << 20)
+        self.assertEqual(c.jobs(finished=True), [])
+
 
 class Starting(unittest.TestCase):
     def status(self, daemon):

@@ -205,8 +205,8 @@ static const struct bad {
 	{ "pacing: 5ms\n", 1, 9, 1, "pacing: found \"5ms\", expected a map with latency" },
 	{ "urgent: 5%\n", 1, 9, 1, "urgent: found \"5%\", expected a map with below and until" },
 	{ "limits: 5\n", 1, 9, 1,
-	  "limits: found \"5\", expected a map with jobs-per-user or "
-	  "names-per-user" },
+	  "limits: found \"5\", expected a map with jobs-per-user, "
+	  "names-per-user, history-jobs or history-size" },
 	{ "protect: /a\n", 1, 10, 1, "protect: found \"/a\", expected a list of absolute paths" },
 	{ "protect:\n", 1, 9, 1, "protect: found nothing, expected a list" },
 	{ "protect: [{/a: b}]\n", 1, 11, 1, "protect: found a map, expected an absolute path" },

@@ -60,7 +60,8 @@ START_TEST(every_key_is_read)
 		      "urgent: {below: 20G, until: 40G}\n"
 		      "staging: off\n"
 		      "history: 0\n"
-		      "limits: {jobs-per-user: 7, names-per-user: 1234}\n"
+		      "limits: {jobs-per-user: 7, names-per-user: 1234, history-jobs: 5, "
+		      "history-size: 2M}\n"
 		      "protect: [/srv/keep, /srv/a]\n");
 	ck_assert_uint_eq(c->undo_usec, HOUR / 12);
 	ck_assert_uint_eq(c->n_spools, 2);
@@ -101,6 +102,8 @@ START_TEST(every_key_is_read)
 	ck_assert_uint_eq(c->history_usec, 0);
 	ck_assert_uint_eq(c->jobs_per_user, 7);
 	ck_assert_uint_eq(c->names_per_user, 1234);
+	ck_assert_uint_eq(c->history_jobs, 5);
+	ck_assert_uint_eq(c->history_bytes, 2 << 20);
 	ck_assert_str_eq(c->protect[0], "/srv/keep");
 	ck_assert_str_eq(c->protect[1], "/srv/a");
 	ck_assert_ptr_null(c->protect[2]);
@@ -471,12 +474,13 @@ static char *uncommented(void)
 START_TEST(the_shipped_file_has_the_defaults)
 {
 	static const char *const keys[] = {
-		"spools:",   "pacing:",        "latency:",        "min-rate:",
-		"max-rate:", "trim:",          "schedule:",       "filesystems:",
-		"min:",      "devices:",       "urgent:",         "below:",
-		"until:",    "staging:",       "undo:",           "history:",
-		"limits:",   "jobs-per-user:", "names-per-user:", "protect:",
-		"policies:", "windows:",       "fleet:"
+		"spools:",       "pacing:",        "latency:",        "min-rate:",
+		"max-rate:",     "trim:",          "schedule:",       "filesystems:",
+		"min:",          "devices:",       "urgent:",         "below:",
+		"until:",        "staging:",       "undo:",           "history:",
+		"limits:",       "jobs-per-user:", "names-per-user:", "history-jobs:",
+		"history-size:", "protect:",       "policies:",       "windows:",
+		"fleet:"
 	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
 	struct config *c;

@@ -149,8 +149,10 @@ static int read_all(struct store *s)
 
 static int purge(struct store *s)
 {
-	int r = store_history_purge(s, 1000, 10);
+	int r;
 
+	store_history_limit(s, &(struct history_limits){ 1000, 1, 1 });
+	r = store_history_step(s);
 	return MIN(r, 0);
 }
 

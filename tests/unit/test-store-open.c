@@ -295,97 +295,9 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 9");
+	(void)state_change(&d, "PRAGMA user_version = 1");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
-	store_close(s);
-	state_remove(&d);
-}
-END_TEST
-
-static int count(const struct job_record *r, void *userdata)
-{
-	(void)r;
-	++*(unsigned *)userdata;
-	return 0;
-}
-
-/* Not its texts, which do not last. */
-static int keep_numbers(const struct job_record *r, void *userdata)
-{
-	*(struct job_record *)userdata = *r;
-	return 0;
-}
-
-/* Makes a store as it was before lists had indexes. */
-#define DROP_INDEXES                                                                               \
-	"DROP INDEX IF EXISTS history_owner; DROP INDEX IF EXISTS history_outcome; "               \
-	"DROP INDEX jobs_returned; DROP INDEX entries_kept; "
-
-/* Makes a store as it was before fleets. */
-#define DROP_FLEET                                                                                 \
-	DROP_INDEXES                                                                               \
-	"ALTER TABLE jobs DROP COLUMN host; ALTER TABLE jobs DROP COLUMN others_units; "           \
-	"ALTER TABLE jobs DROP COLUMN others_entries; ALTER TABLE jobs DROP COLUMN others_bytes; "
-
-START_TEST(a_store_of_the_first_version_gets_its_history)
-{
-	struct job_record job = { .state = JOB_DONE, .origin = "submit", .path = "/a" };
-	struct state_dir d;
-	struct store *s;
-	uint64_t id;
-	unsigned n = 0;
-
-	state_make(&d);
-	state_fill(&d, 3);
-	s = state_open(&d);
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	store_close(s);
-	(void)state_change(&d, "DROP TABLE history; ALTER TABLE jobs DROP COLUMN kind; " DROP_FLEET
-			       "PRAGMA user_version = 1");
-	s = state_open(&d);
-	ck_assert_uint_eq(jobs_count(s), 5);
-	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, count, &n), 0);
-	ck_assert_uint_eq(n, 2);
-	store_close(s);
-	state_remove(&d);
-}
-END_TEST
-
-/* What the version before kinds of jobs has written. */
-START_TEST(jobs_of_a_store_without_kinds_delete)
-{
-	static const char older[] =
-		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 33);"
-		"ALTER TABLE jobs DROP COLUMN kind;" DROP_FLEET "PRAGMA user_version = 2";
-	struct job_record job = { .state = JOB_DONE,
-				  .origin = "submit",
-				  .path = "/a",
-				  .kind = JOB_RMDIR,
-				  .names = 3,
-				  .bytes_freed = 5 };
-	struct state_dir d;
-	struct job_record seen = { .kind = JOB_KINDS };
-	struct store *s;
-	uint64_t id;
-
-	state_make(&d);
-	s = state_open(&d);
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	store_close(s);
-	(void)state_change(&d, older);
-	s = state_open(&d);
-	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, keep_numbers, &seen), 0);
-	ck_assert_uint_eq(seen.kind, JOB_DELETE);
-	ck_assert_uint_eq(seen.bytes_freed, 5);
-	ck_assert_uint_eq(seen.names, 3);
-	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
-	ck_assert_uint_eq(seen.kind, JOB_DELETE);
-	job.state = JOB_QUEUED;
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
-	ck_assert_uint_eq(seen.kind, JOB_RMDIR);
 	store_close(s);
 	state_remove(&d);
 }
@@ -642,8 +554,6 @@ int main(void)
 		test_attack_54_lock_of_the_directory_has_no_effect,
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		test_fault_05_newer_store_can_be_put_back,
-		a_store_of_the_first_version_gets_its_history,
-		jobs_of_a_store_without_kinds_delete,
 		tables_that_are_not_as_they_were_made_are_damage,
 		test_fault_05_truncated_store_is_put_aside,
 		test_fault_05_overwritten_pages_are_noticed,

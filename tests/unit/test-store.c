@@ -219,6 +219,16 @@ static void assert_history(struct store *s, const struct job_filter *f, const ch
 }
 
 /* Jobs 1..10, one in each state, of three users in turn; finished ones ended at 1000 * id. */
+static void limit_history(struct store *s, uint64_t before_usec, uint64_t jobs, uint64_t bytes)
+{
+	int r;
+
+	store_history_limit(s, &(struct history_limits){ before_usec, jobs, bytes });
+	while ((r = store_history_step(s)) > 0)
+		;
+	ck_assert_int_eq(r, 0);
+}
+
 static void add_one_in_each_state(struct store *s)
 {
 	for (unsigned int i = 0; i < JOB_STATES; i++) {
@@ -342,7 +352,7 @@ START_TEST(history_has_what_a_list_shows_of_what_has_finished)
 	store_close(s);
 	s = state_open(&d);
 	ck_assert_int_eq(store_history_each(s, &all, assert_line, &ended), 42);
-	ck_assert_int_eq(store_history_purge(s, UINT64_MAX, 10), 1);
+	limit_history(s, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 	assert_history(s, &all, "");
 	store_close(s);
 	state_remove(&d);
@@ -454,6 +464,13 @@ START_TEST(directories_and_entries_come_back)
 }
 END_TEST
 
+static int count_problem(const struct problem_record *p, void *userdata)
+{
+	(void)p;
+	++*(unsigned *)userdata;
+	return 0;
+}
+
 static int assert_problem(const struct problem_record *p, void *userdata)
 {
 	int *n = userdata;
@@ -511,17 +528,119 @@ START_TEST(history_is_forgotten_with_all_it_had)
 		ck_assert_int_eq(store_entry_add(s, id, &e), 0);
 		ck_assert_int_eq(store_problem_add(s, id, &p), 0);
 	}
-	ck_assert_int_eq(store_history_purge(s, 6000, 100), 0);
-	ck_assert_int_eq(store_history_purge(s, 6001, 100), 1);
+	limit_history(s, 6000, UINT64_MAX, UINT64_MAX);
+	ck_assert_uint_eq(entries_count(s, 6), 1);
+	limit_history(s, 6001, UINT64_MAX, UINT64_MAX);
 	ck_assert_uint_eq(entries_count(s, 6), 0);
 	ck_assert_uint_eq(entries_count(s, 7), 1);
 	ck_assert_int_eq(store_dirs_each(s, 6, 0, UINT64_MAX, NULL, NULL), 0);
 	ck_assert_int_eq(store_problems_each(s, 6, 0, 0, NULL, NULL), 0);
-	ck_assert_int_eq(store_history_purge(s, UINT64_MAX, 3), 3);
-	assert_ids(s, &(struct job_filter){ 0 }, "10 ");
-	ck_assert_int_eq(store_history_purge(s, UINT64_MAX, UINT64_MAX), 1);
+	assert_ids(s, &(struct job_filter){ 0 }, "7 8 9 10 ");
+	limit_history(s, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+	assert_ids(s, &(struct job_filter){ 0 }, "");
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	ck_assert_uint_eq(id, 11); /* 10 is not given again */
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
+/* Adds a finished job with a problem of `size` bytes. */
+static void add_finished(struct store *s, uid_t uid, size_t size)
+{
+	struct job_record job = { .state = JOB_QUEUED, .uid = uid };
+	struct problem_record p = { .what = "" };
+	char *path = calloc(1, size + 1);
+	uint64_t id;
+
+	ck_assert_ptr_nonnull(path);
+	p.path = memset(path, 'p', size);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_problem_add(s, id, &p), 0);
+	job.id = id;
+	job.state = JOB_FAILED;
+	job.finished_usec = 1000 * id;
+	ck_assert_int_eq(store_job_update(s, &job), 0);
+	ck_assert_int_eq(store_job_update(s, &job), 0); /* is counted once */
+	free(path);
+}
+
+START_TEST(test_attack_49_oldest_jobs_of_the_largest_account_go_first)
+{
+	struct job_record job = { .state = JOB_HELD, .uid = 2 };
+	struct job_filter all = { 0 };
+	struct state_dir d;
+	struct store *s;
+	uint64_t id;
+
+	state_make(&d);
+	s = state_open(&d);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0); /* 1 */
+	add_finished(s, 1, 100);                          /* 2 */
+	for (int i = 0; i < 4; i++)
+		add_finished(s, 2, 50000); /* 3 to 6 */
+	add_finished(s, 1, 100);           /* 7 */
+	limit_history(s, 0, 100, 1000000);
+	assert_history(s, &all, "2 3 4 5 6 7 ");
+	limit_history(s, 0, 100, 240000); /* an account may have half of it */
+	assert_history(s, &all, "2 5 6 7 ");
+	limit_history(s, 0, 100, 60000);
+	assert_history(s, &all, "2 7 ");
+	for (int i = 0; i < 3; i++)
+		add_finished(s, 3, 100); /* 8 to 10 */
+	limit_history(s, 0, 8, UINT64_MAX);
+	assert_history(s, &all, "2 7 8 9 10 ");
+	limit_history(s, 0, 4, UINT64_MAX);
+	assert_history(s, &all, "2 7 9 10 ");
+	ck_assert_uint_eq(jobs_count(s), 5); /* the held one, too */
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
+START_TEST(the_file_shrinks_with_the_history)
+{
+	struct state_dir d;
+	struct store *s;
+	char path[256];
+	struct stat before, after;
+
+	state_make(&d);
+	s = state_open(&d);
+	ck_assert_int_eq(store_begin(s), 0);
+	for (int i = 0; i < 200; i++)
+		add_finished(s, 1, 50000);
+	ck_assert_int_eq(store_commit(s), 0);
+	store_close(s);
+	ck_assert_int_eq(stat(state_file(&d, "reclaimd.db", path), &before), 0);
+	s = state_open(&d);
+	limit_history(s, 0, 100, 1000000);
+	ck_assert_int_eq(stat(path, &after), 0);
+	store_close(s);
+	ck_assert_int_gt(before.st_size, 10000000);
+	ck_assert_int_lt(after.st_size, 3000000);
+	state_remove(&d);
+}
+END_TEST
+
+START_TEST(problems_of_a_job_are_limited_by_size)
+{
+	struct job_record job = { .state = JOB_QUEUED };
+	struct problem_record p = { .what = "" };
+	static char path[5001];
+	struct state_dir d;
+	struct store *s;
+	uint64_t id;
+	unsigned n = 0;
+
+	state_make(&d);
+	s = state_open(&d);
+	p.path = memset(path, 'p', 5000);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(store_problem_add(s, id, &p), 0);
+	ck_assert_int_eq(store_problems_each(s, id, 0, 0, count_problem, &n), 0);
+	ck_assert_uint_eq(n, 53); /* the last one exceeds 256 KiB */
 	store_close(s);
 	state_remove(&d);
 }
@@ -579,6 +698,9 @@ int main(void)
 		a_callback_may_use_the_store,
 		directories_and_entries_come_back,
 		the_first_thousand_problems_are_kept,
+		problems_of_a_job_are_limited_by_size,
+		test_attack_49_oldest_jobs_of_the_largest_account_go_first,
+		the_file_shrinks_with_the_history,
 		history_is_forgotten_with_all_it_had,
 		a_transaction_is_all_or_nothing,
 		every_state_has_a_name,

@@ -122,8 +122,7 @@ struct jobs {
 	sd_event_source *deadline_timer;
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
 	sd_event_source *boost_timer;     /* while something runs */
-	sd_event_source *purge_timer;
-	uint64_t purge_before_usec;     /* what has finished before is forgotten */
+	sd_event_source *history_timer;
 	sd_event_source *staging_timer; /* while staging could not be listed for some jobs */
 	void (*begin)(struct job *j);   /* what schedule.h calls: job-run.h */
 	void (*due)(struct job *j);     /* what undo-deadline.h calls: schedule.h */

@@ -16,8 +16,8 @@
 #include "shrinking.h"
 #include "withdrawal.h"
 
-#define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
-#define PURGE_AT_ONCE 1000
+/* Jobs that have become older than `history` are removed this often. */
+#define HISTORY_USEC (3600 * USEC_PER_SEC)
 
 static void on_due(struct job *j)
 {
@@ -79,52 +79,33 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 /* ---- history ----------------------------------------------------------------------------------
  */
 
-static int purge_work(struct store *s, void *userdata)
-{
-	const struct jobs *jobs = userdata;
-
-	return store_history_purge(s, jobs->purge_before_usec, PURGE_AT_ONCE);
-}
-
-static int set_purge(struct jobs *jobs, uint64_t after);
-static int on_purge(sd_event_source *source, uint64_t usec, void *userdata);
-
-static void purge_done(int r, void *userdata)
+static int on_history(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
-
-	if (jobs->context->stopping)
-		return;
-	if (r == PURGE_AT_ONCE)
-		(void)on_purge(NULL, 0, jobs);
-	else
-		(void)set_purge(jobs, PURGE_USEC);
-}
-
-static int on_purge(sd_event_source *source, uint64_t usec, void *userdata)
-{
-	struct jobs *jobs = userdata;
-	uint64_t now = context_clock(), keep = jobs->context->config->history_usec;
+	const struct config *c = jobs->context->config;
+	uint64_t now = context_clock();
 
 	(void)source;
 	(void)usec;
-	/* The store's thread reads it, until purge_done. */
-	jobs->purge_before_usec = now > keep ? now - keep : 0;
-	if (store_queue_post(jobs->context->store, purge_work, purge_done, jobs) < 0)
-		return set_purge(jobs, PURGE_USEC);
-	return 0;
+	store_queue_limit_history(
+		jobs->context->store,
+		&(struct history_limits){ .before_usec =
+						  now > c->history_usec ? now - c->history_usec : 0,
+					  .jobs = c->history_jobs,
+					  .bytes = c->history_bytes });
+	return timer_after(jobs->context->event, &jobs->history_timer, HISTORY_USEC,
+			   60 * USEC_PER_SEC, on_history, jobs, "history");
 }
 
-static int set_purge(struct jobs *jobs, uint64_t after)
+int jobs_limit_history(struct jobs *jobs)
 {
-	return timer_after(jobs->context->event, &jobs->purge_timer, after, 60 * USEC_PER_SEC,
-			   on_purge, jobs, "history");
+	return on_history(NULL, 0, jobs);
 }
 
 int jobs_begin(struct jobs *jobs)
 {
 	struct job *j, *next;
-	int r = set_purge(jobs, 0);
+	int r = jobs_limit_history(jobs);
 
 	if (r >= 0)
 		r = pacing_window_new(&jobs->window, jobs);
@@ -305,5 +286,5 @@ void jobs_done(struct jobs *jobs)
 	sd_event_source_disable_unref(jobs->staging_timer);
 	sd_event_source_disable_unref(jobs->schedule_source);
 	sd_event_source_disable_unref(jobs->boost_timer);
-	sd_event_source_disable_unref(jobs->purge_timer);
+	sd_event_source_disable_unref(jobs->history_timer);
 }

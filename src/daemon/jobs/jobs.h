@@ -7,8 +7,12 @@
 /* They work with these, which outlive them. All zeroes else. */
 void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s);
 
-/* They go on, and old history is removed from now on. Returns 0 or a negative errno. */
+/* Resumes all jobs and begins to limit the history. Returns 0 or a negative errno. */
 int jobs_begin(struct jobs *jobs);
+
+/* Applies the configured limits of the history, now and then every hour. Returns 0 or a negative
+ * errno. */
+int jobs_limit_history(struct jobs *jobs);
 
 /* Mounts have come or gone. */
 void jobs_mounts_changed(struct jobs *jobs);
