@@ -23,6 +23,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/pacing-window.h"
 #include "daemon/jobs/schedule.h"
+#include "daemon/jobs/shrinking.h"
 #include "daemon/workers/pacers.h"
 #include "hooks.h"
 #include "pacing/debt/discard-hold.h"
@@ -259,6 +260,8 @@ static int open_store(struct manager *m)
 	if (r < 0)
 		return r;
 	r = store_name_holder(c, s);
+	if (r >= 0)
+		r = shrinking_open(&m->jobs);
 	if (r >= 0)
 		r = recover_load(&m->jobs, s);
 	if (r >= 0)

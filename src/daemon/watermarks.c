@@ -160,7 +160,7 @@ static bool has_job(const struct watermark *w)
 {
 	struct job *j;
 
-	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
+	TAILQ_FOREACH(j, &w->all->jobs->table.awake, awake)
 		if (is_of(j, w))
 			return true;
 	return false;
@@ -182,7 +182,7 @@ static bool space_is_coming(const struct watermark *w)
 	const struct watermark *other;
 	struct job *j;
 
-	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
+	TAILQ_FOREACH(j, &w->all->jobs->table.awake, awake)
 		if (frees_space(w, j))
 			return true;
 	/* One that runs and has its job already only waits for that. */

@@ -65,6 +65,14 @@ int store_job_update(struct store *s, const struct job_record *r)
 	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);
 }
 
+int store_windows_move(struct store *s, int64_t usec)
+{
+	return statement_run(s,
+			     "UPDATE jobs SET held_until = max(held_until + ?, 1) "
+			     "WHERE state < 5 AND started = 0 AND held_until > 0",
+			     PARAMETERS(NUMBER((uint64_t)usec)));
+}
+
 int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id)
 {
 	return statement_change(
@@ -113,6 +121,27 @@ int store_job_get(struct store *s, uint64_t id,
 	if (e >= 0)
 		e = job_report(s, st, &found, job, userdata);
 	return found || e < 0 ? e : -ENOENT;
+}
+
+int job_record_copy(struct job_record *ret, const struct job_record *r, char **ret_texts)
+{
+	const char **const texts[] = { &ret->origin, &ret->path,    &ret->mount,   &ret->staging,
+				       &ret->host,   &ret->inplace, &ret->message, &ret->strategy };
+	size_t lens[ELEMENTSOF(texts)], len = 0;
+	char *at;
+
+	*ret = *r;
+	/* Most of them are empty. */
+	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+		len += lens[i] = **texts[i] ? strlen(*texts[i]) + 1 : 0;
+	at = *ret_texts = malloc(len + 1);
+	if (!at)
+		return -ENOMEM;
+	for (size_t i = 0; i < ELEMENTSOF(texts); at += lens[i++])
+		*texts[i] = lens[i] > 0 ? memcpy(at, *texts[i], lens[i]) : "";
+	ret->groups = NULL;
+	ret->n_groups = 0;
+	return 0;
 }
 
 int store_jobs_each(struct store *s, const struct job_filter *f,

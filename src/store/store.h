@@ -156,12 +156,18 @@ int store_job_remove(struct store *s, uint64_t id);
 /* Sets everything that may change after submit: all but who, what and when it was submitted, and
  * staging_id. What has finished stays so. */
 int store_job_update(struct store *s, const struct job_record *r);
+/* Moves the end of the undo window of every job that has not begun to delete by `usec`. */
+int store_windows_move(struct store *s, int64_t usec);
 /* Sets staging_id. A job that has none may have names in staging that are not marked as such: it is
  * set in the transaction that marks them. */
 int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id);
 /* -ENOENT if there is none. */
 int store_job_get(struct store *s, uint64_t id,
 		  int (*job)(const struct job_record *r, void *userdata), void *userdata);
+
+/* Copies a record with its texts, which are one piece of memory that the caller frees; the groups
+ * are left out. Returns 0 or -ENOMEM. */
+int job_record_copy(struct job_record *ret, const struct job_record *r, char **ret_texts);
 
 struct job_filter {
 	uint32_t states; /* 1 << enum job_state; 0 for all finished states */

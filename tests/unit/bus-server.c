@@ -64,15 +64,16 @@ static struct job_record *find(struct operations *m, const struct caller *c, uin
 	return NULL;
 }
 
-int grant_new(struct grant **ret, const struct operations *m, const struct caller *c,
-	      const uint64_t *ids, size_t n)
+void grant_make(const struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
+		void (*made)(int r, struct grant *g, void *userdata), void *userdata)
 {
+	struct grant *g = calloc(1, sizeof(*g));
+
 	(void)m;
 	(void)c;
 	(void)ids;
 	(void)n;
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
+	made(g ? 0 : -ENOMEM, g, userdata);
 }
 
 struct grant *grant_free(struct grant *g)

@@ -15,7 +15,9 @@
 #include "base/fd.h"
 #include "config/config.h"
 #include "daemon/jobs/job-recover.h"
+#include "daemon/jobs/job-rest.h"
 #include "daemon/jobs/job-submit.h"
+#include "daemon/jobs/shrinking.h"
 #include "daemon/workers/pacers.h"
 
 #define NOBODY 65534
@@ -89,6 +91,7 @@ static void begin(struct job_world *w)
 	ck_assert_int_ge(config_load(&w->context.config, w->dir, w->dir, complain, NULL), 0);
 	ck_assert_int_ge(submitter_get(&w->submitters.root, &w->submitters, &root), 0);
 	ck_assert_int_ge(store_name_holder(&w->context, s), 0);
+	ck_assert_int_ge(shrinking_open(&w->jobs), 0);
 	ck_assert_int_ge(recover_load(&w->jobs, s), 0);
 	ck_assert_int_ge(store_queue_new(&w->context.store, s), 0);
 	ck_assert_int_ge(pacers_new(&w->context.pacers), 0);
@@ -227,7 +230,7 @@ void job_world_control_begin(struct job_world *w, enum control_verb verb, uint64
 	static const struct restore_target origin = { .fd = -1, .view_fd = -1 };
 
 	w->answered = false;
-	control_begin(verb, job_table_find(&w->jobs.table, id), to ? to : &origin, on_answered, w);
+	control_begin(verb, job_world_job(w, id), to ? to : &origin, on_answered, w);
 }
 
 enum error_cause job_world_control(struct job_world *w, enum control_verb verb, uint64_t id)
@@ -239,7 +242,7 @@ enum error_cause job_world_control(struct job_world *w, enum control_verb verb, 
 
 enum error_cause job_world_change(struct job_world *w, const struct job_change *to, uint64_t id)
 {
-	struct job *j = job_table_find(&w->jobs.table, id);
+	struct job *j = job_world_job(w, id);
 	struct failure f = { 0 };
 
 	if (!control_may(CONTROL_CHANGE, j, &f))
@@ -250,9 +253,28 @@ enum error_cause job_world_change(struct job_world *w, const struct job_change *
 	return w->failure.cause;
 }
 
-const struct job *job_world_job(const struct job_world *w, uint64_t id)
+struct awake {
+	bool answered;
+	struct job *job;
+};
+
+static void on_awake(int r, struct job *j, void *userdata)
 {
-	return job_table_find(&w->jobs.table, id);
+	*(struct awake *)userdata = (struct awake){ true, j };
+	ck_assert_int_eq(r, 0);
+}
+
+struct job *job_world_job(struct job_world *w, uint64_t id)
+{
+	struct job_stub *s = job_table_find(&w->jobs.table, id);
+	struct awake awake = { 0 };
+
+	if (!s)
+		return NULL;
+	job_wake(s, on_awake, &awake);
+	while (!awake.answered)
+		ck_assert_int_ge(sd_event_run(w->context.event, UINT64_MAX), 0);
+	return awake.job;
 }
 
 void job_world_wait_finished(struct job_world *w, uint64_t id)

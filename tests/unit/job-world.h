@@ -57,8 +57,8 @@ void job_world_control_begin(struct job_world *w, enum control_verb verb, uint64
 
 enum error_cause job_world_change(struct job_world *w, const struct job_change *to, uint64_t id);
 
-/* NULL if it has finished. */
-const struct job *job_world_job(const struct job_world *w, uint64_t id);
+/* Returns the job, woken if it rests, until the event loop runs again; NULL if it has finished. */
+struct job *job_world_job(struct job_world *w, uint64_t id);
 void job_world_wait_finished(struct job_world *w, uint64_t id);
 
 /* umount -l of what the names are on, and the same mounted there again; or both at once. */

@@ -46,7 +46,7 @@ END_TEST
 START_TEST(test_control_refuses_restore_of_what_deletes)
 {
 	uint64_t id = held();
-	struct job *j = job_table_find(&w.jobs.table, id);
+	struct job *j = job_world_job(&w, id);
 
 	j->r.started_usec = 1;
 	ck_assert_int_eq(job_world_control(&w, CONTROL_RESTORE, id), ERROR_WRONG_STATE);
@@ -92,7 +92,7 @@ START_TEST(test_control_cancel_of_what_runs_stops_it_first)
 	file_make(w.mount, "data/a", "old");
 	w.jobs.paused = true;
 	id = job_world_submit(&w, "data/a", 0);
-	j = job_table_find(&w.jobs.table, id);
+	j = job_world_job(&w, id);
 	ck_assert_int_eq(jobs_pause_all(&w.jobs, false, on_all, NULL), 0);
 	job_world_until(&w, j->phase == PHASE_RUNNING);
 	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(test_control_withdraw_puts_back_and_says_why)
 {
 	uint64_t id = held();
-	struct job *j = job_table_find(&w.jobs.table, id);
+	struct job *j = job_world_job(&w, id);
 
 	control_withdraw(j);
 	ck_assert_int_eq(j->r.resume_state, JOB_ACCEPTED); /* what a start goes by */
@@ -129,7 +129,7 @@ START_TEST(test_control_withdraw_pauses_where_it_cannot_put_back)
 	uint64_t id = held();
 
 	file_make(w.mount, "data/a", "new");
-	control_withdraw(job_table_find(&w.jobs.table, id));
+	control_withdraw(job_world_job(&w, id));
 	job_world_until(&w, job_world_job(&w, id)->phase == PHASE_PAUSED);
 	ck_assert_int_eq(access(job_world_staged(&w, id), F_OK), 0);
 	ck_assert_int_eq(job_world_job(&w, id)->r.resume_state, JOB_QUEUED);
@@ -143,7 +143,7 @@ START_TEST(test_control_restore_of_what_was_withdrawn)
 {
 	struct restore_target to = { .name = "b", .view_fd = -1 };
 	uint64_t id = held();
-	struct job *j = job_table_find(&w.jobs.table, id);
+	struct job *j = job_world_job(&w, id);
 
 	ck_assert_int_eq(job_world_control(&w, CONTROL_PAUSE, id), ERROR_NONE);
 	j->r.resume_state = JOB_ACCEPTED; /* as where memory was out */
@@ -203,9 +203,9 @@ START_TEST(test_control_priority_of_what_waits)
 	for (size_t i = 3; i-- > 1;)
 		ck_assert_int_eq(job_world_change(&w, &high, ids[i]), ERROR_NONE);
 	job_world_restart(&w, NULL, 0);
+	w.jobs.paused = true;
 	ck_assert_int_eq(job_world_job(&w, ids[0])->r.priority, PRIORITY_NORMAL);
 	ck_assert_int_eq(job_world_job(&w, ids[1])->r.priority, PRIORITY_HIGH);
-	w.jobs.paused = true;
 	ck_assert_int_eq(job_world_change(&w, &low, ids[1]), ERROR_NONE);
 	ck_assert_int_eq(jobs_pause_all(&w.jobs, false, on_all, NULL), 0);
 	listener_add(&w.context, &l);
@@ -236,7 +236,7 @@ END_TEST
 START_TEST(test_control_refuses_change_of_what_is_put_back)
 {
 	uint64_t id = held();
-	struct job *j = job_table_find(&w.jobs.table, id);
+	struct job *j = job_world_job(&w, id);
 	struct failure f = { 0 };
 
 	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);

@@ -51,7 +51,7 @@ START_TEST(test_recover_holds_what_was_held)
 
 	job_world_restart(&w, NULL, 0);
 	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_HELD);
-	ck_assert_uint_gt(job_world_job(&w, id)->due.index, 0); /* its time is waited for */
+	ck_assert_uint_gt(job_world_job(&w, id)->stub->due.index, 0); /* its time is waited for */
 	ck_assert_int_eq(job_world_control(&w, CONTROL_RESTORE, id), ERROR_NONE);
 	ck_assert(job_world_has(&w, "data/a"));
 }

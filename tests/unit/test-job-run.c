@@ -212,7 +212,7 @@ START_TEST(test_run_is_tried_again_after_its_worker_died)
 	(void)snprintf(dir, sizeof(dir), "%s", job_world_staged(&w, id));
 	*strrchr(dir, '/') = '\0';
 	/* Opening it takes a worker, too. */
-	at_hand_put(job_table_find(&w.jobs.table, id), open(dir, O_PATH | O_CLOEXEC));
+	at_hand_put(job_world_job(&w, id), open(dir, O_PATH | O_CLOEXEC));
 	ck_assert_uint_gt(job_world_signal(&w, SIGSTOP), 2);
 	go_on();
 	job_world_until(&w, job_world_job(&w, id)->deletes);
@@ -270,7 +270,7 @@ START_TEST(test_run_stop_hands_the_job_over_once)
 
 	file_make(w.mount, "data/a", "old");
 	id = queued("data/a");
-	j = job_table_find(&w.jobs.table, id);
+	j = job_world_job(&w, id);
 	go_on();
 	job_world_until(&w, j->run);
 	stopped = false;

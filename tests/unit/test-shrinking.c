@@ -21,7 +21,7 @@ static struct job_world w;
 
 static struct job *job(uint64_t id)
 {
-	struct job *j = job_table_find(&w.jobs.table, id);
+	struct job *j = job_world_job(&w, id);
 
 	ck_assert_ptr_nonnull(j);
 	return j;

@@ -3,6 +3,7 @@
 #include "operations.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,13 @@
 #include "caller.h"
 #include "config/config.h"
 #include "daemon/jobs/job-control.h"
+#include "daemon/jobs/job-rest.h"
 #include "daemon/jobs/pacing-window.h"
 #include "daemon/context/failure.h"
 #include "polkit-grant.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/remainder.h"
+#include "daemon/jobs/schedule.h"
 #include "daemon/jobs/settlement.h"
 #include "base/fd.h"
 
@@ -97,34 +100,29 @@ void operation_submit(struct operations *o, const struct caller *c,
 /* ---- several jobs at once ---------------------------------------------------------------------
  */
 
+/* Jobs of one call that are awake at the same time: a call may name a hundred thousand. */
+#define SEVERAL_AT_ONCE 64
+
 struct several {
-	size_t open;
+	struct operations *o;
+	enum control_verb verb;
+	struct job_change to;   /* for CONTROL_CHANGE */
 	struct failure failure; /* the first */
 	operation_done_t done;
 	void *userdata;
-	uint64_t ids[]; /* in order */
+	bool beginning;
+	size_t n, at, open; /* ids; begun with; and not answered yet */
+	uint64_t ids[];     /* in order */
 };
 
-static void one_done(struct job *j, const struct failure *f, void *userdata)
+static struct job_stub *find(struct operations *o, const struct caller *c, uint64_t id,
+			     struct failure *f)
 {
-	struct several *s = userdata;
+	struct job_stub *s = job_table_find(&o->jobs->table, id);
+	const struct job_record key = s ? job_stub_key(s) : (struct job_record){ 0 };
 
-	(void)j;
-	if (f && f->cause && !s->failure.cause)
-		s->failure = *f;
-	if (--s->open > 0)
-		return;
-	s->done(&s->failure, s->userdata);
-	free(s);
-}
-
-static struct job *find(struct operations *o, const struct caller *c, uint64_t id,
-			struct failure *f)
-{
-	struct job *j = job_table_find(&o->jobs->table, id);
-
-	if (j && (caller_may_see(c, &j->r) || grant_covers(c->grant, &j->r)))
-		return j;
+	if (s && (caller_may_see(c, &key) || grant_covers(c->grant, &key)))
+		return s;
 	failure_set(f, ERROR_NO_SUCH_JOB, "there is no unfinished job %" PRIu64, id);
 	f->others = true;
 	return NULL;
@@ -137,7 +135,66 @@ static int compare_ids(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* All or none: a job that is not there, or cannot, refuses the rest too. to: for CONTROL_CHANGE. */
+static void several_begin(struct several *s);
+
+static void one_done(struct job *j, const struct failure *f, void *userdata)
+{
+	struct several *s = userdata;
+
+	if (f->cause && !s->failure.cause)
+		s->failure = *f;
+	if (f->cause && j)
+		schedule_release(j->stub);
+	s->open--;
+	several_begin(s);
+}
+
+static void on_awake(int r, struct job *j, void *userdata)
+{
+	struct several *s = userdata;
+	struct failure f = { 0 };
+
+	if (r < 0) {
+		failure_errno(&f, r, "the record of a job cannot be read");
+		one_done(NULL, &f, s);
+	} else if (s->verb == CONTROL_CHANGE) {
+		control_change(j, &s->to, one_done, s);
+	} else {
+		control_begin(s->verb, j, NULL, one_done, s);
+	}
+}
+
+static void one_begin(struct several *s, uint64_t id)
+{
+	struct job_stub *stub = job_table_find(&s->o->jobs->table, id);
+	struct failure f = { 0 };
+
+	s->open++;
+	if (stub) {
+		job_wake(stub, on_awake, s);
+		return;
+	}
+	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " has just finished", id);
+	one_done(NULL, &f, s);
+}
+
+static void several_begin(struct several *s)
+{
+	if (s->beginning)
+		return;
+	s->beginning = true;
+	for (; s->at < s->n && s->open < SEVERAL_AT_ONCE; s->at++)
+		if (s->at == 0 || s->ids[s->at] != s->ids[s->at - 1])
+			one_begin(s, s->ids[s->at]);
+	s->beginning = false;
+	if (s->open > 0)
+		return;
+	s->done(&s->failure, s->userdata);
+	free(s);
+}
+
+/* Does something to all or none: a job that is not there, or cannot, refuses the rest too. to: for
+ * CONTROL_CHANGE. */
 static void act_on_jobs(struct operations *o, const struct caller *c, enum control_verb verb,
 			const struct job_change *to, const uint64_t *ids, size_t n,
 			operation_done_t done, void *userdata)
@@ -152,35 +209,26 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum contr
 	}
 	(void)operations_stopping(o, &f);
 	for (size_t i = 0; i < n && !f.cause; i++) {
-		const struct job *j = find(o, c, ids[i], &f);
+		const struct job_stub *stub = find(o, c, ids[i], &f);
 
-		s->ids[i] = ids[i];
-		if (j && to)
-			(void)control_may(CONTROL_CHANGE, j, &f);
-		else if (j)
-			(void)control_may(verb, j, &f);
+		/* Resting jobs can be changed, cancelled, paused and resumed. */
+		if (stub && stub->job)
+			(void)control_may(to ? CONTROL_CHANGE : verb, stub->job, &f);
 	}
 	if (f.cause || n == 0) {
 		free(s);
 		done(&f, userdata);
 		return;
 	}
+	*s = (struct several){ .o = o, .verb = verb, .done = done, .userdata = userdata, .n = n };
+	if (to)
+		s->to = *to;
+	memcpy(s->ids, ids, n * sizeof(*ids));
 	qsort(s->ids, n, sizeof(*ids), compare_ids);
-	s->open = 1;
-	s->done = done;
-	s->userdata = userdata;
-	for (size_t i = 0; i < n; i++) {
-		struct job *j = job_table_find(&o->jobs->table, s->ids[i]);
-
-		if (i > 0 && s->ids[i] == s->ids[i - 1])
-			continue;
-		s->open++;
-		if (to)
-			control_change(j, to, one_done, s);
-		else
-			control_begin(verb, j, NULL, one_done, s);
-	}
-	one_done(NULL, NULL, s);
+	/* None begins to delete before it is its turn to be cancelled. */
+	for (size_t i = 0; i < n && (verb == CONTROL_CANCEL || verb == CONTROL_PAUSE); i++)
+		schedule_withhold(job_table_find(&o->jobs->table, s->ids[i]));
+	several_begin(s);
 }
 
 void operation_change(struct operations *o, const struct caller *c, const struct job_change *to,
@@ -189,52 +237,96 @@ void operation_change(struct operations *o, const struct caller *c, const struct
 	act_on_jobs(o, c, CONTROL_CHANGE, to, ids, n, done, userdata);
 }
 
-void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
-		       const char *to_name, operation_done_t done, void *userdata)
-{
-	struct several *s = calloc(1, sizeof(*s));
-	struct caller by = *c;
-	struct failure f = { 0 };
-	struct job *j = NULL;
-	_cleanup_close_ int view_fd = -1;
-	char what[32];
+struct restoring {
+	struct restore_target to; /* its own */
+	uint64_t id;
+	operation_done_t done;
+	void *userdata;
+};
 
-	if (to_fd >= 0)
-		by.grant = NULL;
-	if (!s)
-		failure_errno(&f, -ENOMEM, "nothing was done");
-	else if (!operations_stopping(o, &f))
-		j = find(o, &by, id, &f);
-	if (to_fd >= 0)
-		f.others = false;
-	if (j && to_name && j->r.names > 1)
+static void restoring_end(struct job *j, const struct failure *f, void *userdata)
+{
+	struct restoring *r = userdata;
+
+	(void)j;
+	r->done(f, r->userdata);
+	fd_closep(&r->to.fd);
+	fd_closep(&r->to.view_fd);
+	free((char *)r->to.name);
+	free(r);
+}
+
+static void on_awake_to_restore(int e, struct job *j, void *userdata)
+{
+	struct restoring *r = userdata;
+	struct failure f = { 0 };
+
+	if (e < 0)
+		failure_errno(&f, e, "the record of job %" PRIu64 " cannot be read", r->id);
+	else if (r->to.name && j->r.names > 1)
 		failure_set(&f, ERROR_INVALID_ARGUMENT,
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
 			    "into another directory, but not all become %s",
-			    id, j->r.names, "one name");
-	(void)snprintf(what, sizeof(what), "job %" PRIu64, id);
-	if (j && !f.cause)
-		(void)view_open(c, &view_fd, &f, what);
-	if (f.cause || !s || !j) {
-		free(s);
+			    r->id, j->r.names, "one name");
+	if (f.cause)
+		restoring_end(NULL, &f, r);
+	else
+		control_begin(CONTROL_RESTORE, j, &r->to, restoring_end, r);
+}
+
+void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
+		       const char *to_name, operation_done_t done, void *userdata)
+{
+	struct restoring *r = calloc(1, sizeof(*r));
+	struct caller by = *c;
+	struct failure f = { 0 };
+	struct job_stub *stub = NULL;
+	char what[32];
+
+	if (!r) {
+		failure_errno(&f, -ENOMEM, "nothing was done");
 		done(&f, userdata);
 		return;
 	}
-	*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
-	control_begin(CONTROL_RESTORE, j, &(struct restore_target){ to_fd, to_name, view_fd },
-		      one_done, s);
+	*r = (struct restoring){
+		.to = { .fd = -1, .view_fd = -1 }, .id = id, .done = done, .userdata = userdata
+	};
+	if (to_fd >= 0)
+		by.grant = NULL;
+	if (!operations_stopping(o, &f))
+		stub = find(o, &by, id, &f);
+	if (to_fd >= 0)
+		f.others = false;
+	(void)snprintf(what, sizeof(what), "job %" PRIu64, id);
+	if (stub && view_open(c, &r->to.view_fd, &f, what)) {
+		r->to.fd = to_fd >= 0 ? fcntl(to_fd, F_DUPFD_CLOEXEC, 3) : -1;
+		r->to.name = to_name ? strdup(to_name) : NULL;
+		if ((to_fd >= 0 && r->to.fd < 0) || (to_name && !r->to.name))
+			failure_errno(&f, -ENOMEM, "job %" PRIu64, id);
+	}
+	if (stub && !f.cause)
+		job_wake(stub, on_awake_to_restore, r);
+	else
+		restoring_end(NULL, &f, r);
 }
 
 /* ---- all at once ------------------------------------------------------------------------------
  */
 
+struct pausing {
+	operation_done_t done;
+	void *userdata;
+};
+
 static void on_paused(int r, void *userdata)
 {
-	struct several *s = userdata;
+	struct pausing *p = userdata;
+	struct failure f = { 0 };
 
 	if (r < 0)
-		failure_errno(&s->failure, r, "it is done, but will not last over a restart");
-	one_done(NULL, NULL, s);
+		failure_errno(&f, r, "it is done, but will not last over a restart");
+	p->done(&f, p->userdata);
+	free(p);
 }
 
 static void act_on_all(struct operations *o, const struct caller *c, enum act act,
@@ -242,17 +334,17 @@ static void act_on_all(struct operations *o, const struct caller *c, enum act ac
 {
 	bool reload = act == ACT_RELOAD;
 	struct failure f = { 0 };
-	struct several *s;
+	struct pausing *p;
 
 	if (authorize_everybody(
 		    c, &f, reload ? "reload the configuration" : "pause the jobs of all users") &&
 	    !reload) {
-		s = calloc(1, sizeof(*s));
-		if (s) {
-			*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
-			if (jobs_pause_all(o->jobs, act == ACT_PAUSE_ALL, on_paused, s) >= 0)
+		p = malloc(sizeof(*p));
+		if (p) {
+			*p = (struct pausing){ done, userdata };
+			if (jobs_pause_all(o->jobs, act == ACT_PAUSE_ALL, on_paused, p) >= 0)
 				return;
-			free(s);
+			free(p);
 		}
 		failure_errno(&f, -ENOMEM, "nothing was done");
 	} else if (!f.cause && o->reload(o->userdata) < 0) {

@@ -106,7 +106,7 @@ size_t operation_policies(struct operations *o, struct policy_view *views, size_
 		if (v)
 			v->running = true;
 	}
-	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order) {
+	TAILQ_FOREACH(j, &o->jobs->table.awake, awake) {
 		const char *name = policy_of_origin(j->r.origin);
 		struct policy_view *v = name ? view_find(views, filled, name) : NULL;
 

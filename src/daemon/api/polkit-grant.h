@@ -29,9 +29,11 @@ struct grant {
 	struct granted jobs[]; /* that the caller may not see */
 };
 
-/* For these jobs, or with n 0 for what concerns the jobs of all users. Returns 0 or -ENOMEM. */
-int grant_new(struct grant **ret, const struct operations *o, const struct caller *c,
-	      const uint64_t *ids, size_t n);
+/* Makes a grant for these jobs, or with n 0 for what concerns the jobs of all users. Calls `made`,
+ * in this call or later, with r 0 and the grant, which is the callback's, or with a negative errno
+ * and NULL. The caller and the ids stay where they are until then. */
+void grant_make(const struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
+		void (*made)(int r, struct grant *g, void *userdata), void *userdata);
 /* NULL is accepted; returns NULL. */
 struct grant *grant_free(struct grant *g);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers what callers may read: unfinished jobs from memory, and history from the store in pages,
- * so that neither a long history nor a slow client makes the daemon grow. */
+/* Answers what callers may read: jobs that do not rest from memory, and all others from the store
+ * in pages, so that neither a long list nor a slow client makes the daemon grow. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,15 +18,18 @@
 /* The number of jobs in memory that one turn of the event loop goes over. */
 #define STEP_JOBS 1024
 
-/* Records of the store, copied for the thread of the event loop. */
+/* Records of the store, copied for the thread of the event loop: up to PAGE of unfinished jobs, and
+ * behind them up to PAGE of finished jobs, both in the order of ids. */
 struct page {
-	struct job_record v[PAGE];
-	char *texts[PAGE]; /* the texts of each record, one after the other */
-	size_t n;
+	struct job_record v[2 * PAGE];
+	char *texts[2 * PAGE]; /* the texts of each record, one after the other */
+	size_t n, n_unfinished;
+	size_t at[2]; /* the next record of each part to be shown */
+	uint64_t end; /* the page has all jobs with smaller ids; UINT64_MAX for the last page */
 };
 
-/* A list in the making. Each step shows a page of the history, merged with the unfinished jobs in
- * memory, and asks the store for the next one. A step that is long enough ends halfway and reads
+/* A list in the making. Each step shows a page of the store, merged with the jobs in memory, and
+ * asks the store for the next one. A step that is long enough ends halfway and reads
  * its page again from there. So each step is short, and the lists of all users advance in turn. */
 struct listing {
 	struct operations *o;
@@ -76,14 +79,21 @@ static void show_job(struct listing *l, const struct job *j)
 	show(l, goes_on ? &now : &j->r);
 }
 
-static bool show_from_memory(struct listing *l, uint64_t id)
+/* Shows a job by its record in the store, or if it does not rest, by that in memory. The stub is
+ * NULL if the job is not in memory. */
+static void show_record(struct listing *l, const struct job_stub *s, struct job_record *r)
 {
-	const struct job *j = job_table_find(&l->o->jobs->table, id);
-
-	if (!j)
-		return false;
-	show_job(l, j);
-	return true;
+	if (s && s->job) {
+		show_job(l, s->job);
+		return;
+	}
+	if (s) {
+		r->state = job_phases[s->phase].state;
+		r->held_until_usec = s->held_until_usec;
+	} else if (r->state == JOB_ACCEPTED) {
+		return; /* its submit is not complete yet */
+	}
+	show(l, r);
 }
 
 static void page_clear(struct page *p)
@@ -113,25 +123,10 @@ static void listing_end(struct listing *l, int error)
 static int keep(const struct job_record *r, void *userdata)
 {
 	struct page *page = userdata;
-	struct job_record *p = &page->v[page->n];
-	const char **const texts[] = { &p->origin, &p->path,    &p->mount,   &p->staging,
-				       &p->host,   &p->inplace, &p->message, &p->strategy };
-	size_t lens[ELEMENTSOF(texts)], len = 0;
-	char *at;
+	int e = job_record_copy(&page->v[page->n], r, &page->texts[page->n]);
 
-	*p = *r;
-	/* Most of them are empty. */
-	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-		len += lens[i] = **texts[i] ? strlen(*texts[i]) + 1 : 0;
-	at = page->texts[page->n] = malloc(len + 1);
-	if (!at)
-		return -ENOMEM;
-	for (size_t i = 0; i < ELEMENTSOF(texts); at += lens[i++])
-		*texts[i] = lens[i] > 0 ? memcpy(at, *texts[i], lens[i]) : "";
-	p->groups = NULL;
-	p->n_groups = 0;
-	page->n++;
-	return 0;
+	page->n += e >= 0;
+	return e;
 }
 
 /* Reads the jobs of the next ids. */
@@ -147,26 +142,44 @@ static int read_ids(struct store *s, struct listing *l)
 	return r;
 }
 
-#define FINISHED (~0U << JOB_DONE & ((1U << JOB_STATES) - 1))
+#define UNFINISHED ((1U << JOB_DONE) - 1)
+#define FINISHED (~UNFINISHED & ((1U << JOB_STATES) - 1))
 
-/* Reads the next page of finished jobs, which do not change any more; unfinished ones are in
- * memory.
- */
+static bool wants_unfinished(const struct job_query *q)
+{
+	return q->states == 0 || q->states & UNFINISHED;
+}
+
+static bool wants_finished(const struct job_query *q)
+{
+	return q->states ? q->states & FINISHED : q->finished;
+}
+
+/* Ends the page behind the last record of this part if the store may have more. */
+static void page_limit(struct page *p, size_t from)
+{
+	if (p->n - from == PAGE)
+		p->end = MIN(p->end, p->v[p->n - 1].id + 1);
+}
+
+/* Reads the next page. A job that finishes between the two queries is in both parts. */
 static int read_page(struct store *s, void *userdata)
 {
 	struct listing *l = userdata;
-	struct job_filter f = { .states = l->q.states ? l->q.states & FINISHED : FINISHED,
-				.one_uid = l->q.one_uid,
-				.uid = l->q.uid,
-				.since_id = l->from,
-				.limit = PAGE };
+	struct job_filter f = {
+		.one_uid = l->q.one_uid, .uid = l->q.uid, .since_id = l->from, .limit = PAGE
+	};
+	struct page *p;
+	int r = 0;
 
 	if (!l->page) {
 		l->page = malloc(sizeof(*l->page)); /* clearing its records would take long */
 		if (!l->page)
 			return -ENOMEM;
 	}
-	l->page->n = 0;
+	p = l->page;
+	p->n = p->n_unfinished = 0;
+	p->end = UINT64_MAX;
 	if (l->memory_did)
 		return 0;
 	if (l->q.n_ids > 0)
@@ -175,59 +188,93 @@ static int read_page(struct store *s, void *userdata)
 		f.one_uid = true;
 		f.uid = l->c.id.uid;
 	}
-	return l->q.brief ? store_history_each(s, &f, keep, l->page)
-			  : store_jobs_each(s, &f, keep, l->page);
+	/* In all states, because the state in memory may be newer. */
+	f.states = UNFINISHED;
+	if (wants_unfinished(&l->q))
+		r = store_jobs_each(s, &f, keep, p);
+	p->n_unfinished = p->n;
+	page_limit(p, 0);
+	f.states = l->q.states ? l->q.states & FINISHED : FINISHED;
+	if (r >= 0 && wants_finished(&l->q))
+		r = l->q.brief ? store_history_each(s, &f, keep, p)
+			       : store_jobs_each(s, &f, keep, p);
+	page_limit(p, p->n_unfinished);
+	return r;
 }
 
-static void show_ids(struct listing *l, const struct page *p)
+static void show_ids(struct listing *l, struct page *p)
 {
-	for (size_t i = 0; i < p->n; i++) {
-		const struct job_record *record = &p->v[i];
+	for (size_t i = 0; i < p->n; i++)
+		show_record(l, job_table_find(&l->o->jobs->table, p->v[i].id), &p->v[i]);
+}
 
-		/* Unfinished and not in memory: a submit that is not complete yet. */
-		if (!show_from_memory(l, record->id) && job_state_finished(record->state))
-			show(l, record);
-	}
+/* Returns the next record of a page, or NULL if there is none that the page is complete for. NULL
+ * is accepted. */
+static struct job_record *page_next(struct page *p)
+{
+	struct job_record *a = p && p->at[0] < p->n_unfinished ? &p->v[p->at[0]] : NULL;
+	struct job_record *b = p && p->at[1] < p->n ? &p->v[p->at[1]] : NULL;
+
+	/* Of a job that is in both parts, the finished record is the newer one. */
+	if (a && b && a->id == b->id)
+		p->at[0]++;
+	else if (!b || (a && a->id < b->id))
+		b = a;
+	return b && b->id < p->end ? b : NULL;
+}
+
+static void page_take(struct page *p, const struct job_record *r)
+{
+	p->at[r >= &p->v[p->n_unfinished]]++;
 }
 
 /* Shows the records of a page and the jobs in memory in the order of their numbers: up to the last
  * record, or after the last page all jobs. Returns false if the step ended before that. */
-static bool show_page(struct listing *l, const struct page *p, bool last)
+static bool show_page(struct listing *l, struct page *p, bool last)
 {
-	const struct job *j = job_table_from(&l->o->jobs->table, l->from);
-	size_t n = p ? p->n : 0, i = 0;
+	const struct job_stub *s = job_table_from(&l->o->jobs->table, l->from);
+	struct job_record *r;
 
-	for (unsigned step = 0; (i < n || (j && last)) && !is_full(l); step++) {
-		const struct job_record *record = i < n ? &p->v[i] : NULL;
+	if (p) {
+		p->at[0] = 0;
+		p->at[1] = p->n_unfinished;
+	}
+	for (unsigned step = 0; ((r = page_next(p)) || (s && last)) && !is_full(l); step++) {
+		bool is_stub = s && (!r || s->id <= r->id), is_record = r && (!s || r->id <= s->id);
 
 		if (step == STEP_JOBS)
 			return false;
-		/* A job that is on record as finished may not be forgotten yet. */
-		if (j && (!record || j->r.id <= record->id)) {
-			i += record && j->r.id == record->id;
-			l->from = j->r.id + 1;
-			show_job(l, j);
-			j = TAILQ_NEXT(j, in_order);
-		} else {
-			i++;
-			l->from = record->id + 1;
-			show(l, record);
+		l->from = (is_stub ? s->id : r->id) + 1;
+		if (is_record) {
+			page_take(p, r);
+			show_record(l, is_stub ? s : NULL, r);
+		} else if (s->job) {
+			show_job(l, s->job);
 		}
+		if (is_stub)
+			s = TAILQ_NEXT(s, in_order);
 	}
+	/* What lies between the last record and the end of the page was not there. */
+	if (p && !last && !is_full(l))
+		l->from = MAX(l->from, p->end == UINT64_MAX ? l->from : p->end);
 	return true;
 }
 
 /* Returns true if the store has nothing to add to the jobs in memory. */
 static bool memory_will_do(const struct listing *l)
 {
+	const struct job_table *t = &l->o->jobs->table;
+
 	if (l->q.n_ids > PAGE)
 		return false;
 	for (size_t i = 0; i < l->q.n_ids; i++)
-		if (!job_table_find(&l->o->jobs->table, l->q.ids[i]))
+		if (!job_table_find_awake(t, l->q.ids[i]))
 			return false;
 	if (l->q.n_ids > 0)
 		return true;
-	if (l->q.states ? !(l->q.states & FINISHED) : !l->q.finished)
+	if (wants_unfinished(&l->q) && t->n > t->n_awake)
+		return false;
+	if (!wants_finished(&l->q))
 		return true;
 	return MAX(l->from, UINT64_C(1)) > l->o->jobs->finished_last;
 }
@@ -258,7 +305,7 @@ static void on_page(int r, void *userdata)
 	} else if (r >= 0) {
 		/* Nothing was read, but by now a job may have finished. */
 		bool stale = l->memory_did && !memory_will_do(l);
-		bool last = !stale && l->page->n < PAGE;
+		bool last = !stale && l->page->end == UINT64_MAX;
 
 		over = show_page(l, l->page, last) && last;
 	}
@@ -273,7 +320,7 @@ static void on_page(int r, void *userdata)
 static bool show_from_memory_alone(struct listing *l)
 {
 	for (size_t i = 0; i < l->q.n_ids; i++)
-		(void)show_from_memory(l, l->q.ids[i]);
+		show_job(l, job_table_find_awake(&l->o->jobs->table, l->q.ids[i]));
 	return l->q.n_ids > 0 || show_page(l, NULL, /* last= */ true);
 }
 

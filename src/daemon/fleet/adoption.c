@@ -129,7 +129,7 @@ bool adoption_some_go_on(const struct jobs *jobs, const char *host)
 {
 	const struct job *j;
 
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
+	TAILQ_FOREACH(j, &jobs->table.awake, awake)
 		if (is_of(&j->r, host) && !job_state_finished(j->r.state))
 			return true;
 	return false;
@@ -168,7 +168,7 @@ static void records_complete(struct adoption *a)
 	struct left_record *record;
 	const struct job *j;
 
-	TAILQ_FOREACH(j, &a->jobs->table.in_order, in_order)
+	TAILQ_FOREACH(j, &a->jobs->table.awake, awake)
 		a->unsure = record_add(&a->records, a->host, &j->r) < 0 || a->unsure;
 	while (a->late.n > 0 && (record = array_add(&a->records.v, &a->records.n, sizeof(*record))))
 		*record = a->late.v[--a->late.n];

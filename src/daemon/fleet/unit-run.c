@@ -139,7 +139,7 @@ static bool is_own(const struct fleet *f, const struct unit_run *u)
 static void count(const struct fleet *f, const struct unit_run *u, const struct finish_message *m)
 {
 	struct jobs *jobs = f->jobs;
-	struct job *own = is_own(f, u) ? job_table_find(&jobs->table, u->job) : NULL;
+	struct job *own = is_own(f, u) ? job_table_find_awake(&jobs->table, u->job) : NULL;
 
 	if (own && own->run) {
 		run_count(own, m->entries, m->bytes);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "job-control.h"
+#include "job-rest.h"
 #include "daemon/context/log.h"
 #include "schedule.h"
 #include "staged-names.h"
@@ -26,7 +27,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 	job_save(j, NULL, NULL);
 }
 
-static void take_up(struct job *j)
+void recover_take_up(struct job *j)
 {
 	switch (job_life_start(j->phase, j->r.resume_state)) {
 	case START_LIST:
@@ -57,15 +58,28 @@ void recover_retry(struct jobs *jobs)
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
 		if (j->phase == PHASE_UNKNOWN)
-			take_up(j);
+			recover_take_up(j);
+}
+
+/* Jobs that rest were loaded at rest; what they need from memory is in their stubs. */
+static void take_up_stub(struct job_stub *s)
+{
+	if (s->takes_back)
+		job_turn_wait(s);
+	else if (s->phase != PHASE_PAUSED)
+		schedule_stub(s);
 }
 
 void recover_begin(struct jobs *jobs)
 {
-	struct job *j, *next;
+	struct job_stub *s;
 
-	JOBS_FOREACH_SAFE(j, next, jobs)
-		take_up(j);
+	/* Whatever goes on ends in another turn of the event loop. */
+	TAILQ_FOREACH(s, &jobs->table.in_order, in_order)
+		if (s->job)
+			recover_take_up(s->job);
+		else
+			take_up_stub(s);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -122,6 +136,7 @@ static int load_job(const struct job_record *r, void *userdata)
 	job_table_add(&jobs->table, j);
 	jobs->counts[j->r.state]++;
 	submitter->user->jobs++;
+	job_rest_loaded(j);
 	return 0;
 }
 

@@ -18,6 +18,8 @@ int recover_load(struct jobs *jobs, struct store *s);
 
 /* They go on. */
 void recover_begin(struct jobs *jobs);
+/* Goes on with a job as its record says. */
+void recover_take_up(struct job *j);
 
 /* Mounts have come or gone: those that could not be listed are tried again. */
 void recover_retry(struct jobs *jobs);

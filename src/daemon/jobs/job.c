@@ -22,7 +22,7 @@
 /* ---- table ------------------------------------------------------------------------------------
  */
 
-static struct job **bucket(const struct job_table *t, uint64_t id)
+static struct job_stub **bucket(const struct job_table *t, uint64_t id)
 {
 	return &t->buckets[id & (t->n_buckets - 1)];
 }
@@ -30,25 +30,25 @@ static struct job **bucket(const struct job_table *t, uint64_t id)
 int jobs_reserve(struct jobs *jobs, size_t n)
 {
 	struct job_table *t = &jobs->table;
-	struct job_table bigger = { .n_buckets = MAX(t->n_buckets, (size_t)64) };
-	struct job *j;
+	size_t size = MAX(t->n_buckets, (size_t)64);
+	struct job_stub **buckets, *s;
 	int r = due_heap_reserve(&jobs->waiting, n);
 
 	if (r < 0 || n <= t->n_buckets)
 		return r;
-	while (bigger.n_buckets < n)
-		bigger.n_buckets *= 2;
-	bigger.buckets = calloc(bigger.n_buckets, sizeof(struct job *));
-	if (!bigger.buckets)
+	while (size < n)
+		size *= 2;
+	buckets = calloc(size, sizeof(*buckets));
+	if (!buckets)
 		return -ENOMEM;
 	free(t->buckets);
-	t->buckets = bigger.buckets;
-	t->n_buckets = bigger.n_buckets;
-	TAILQ_FOREACH(j, &t->in_order, in_order) {
-		struct job **at = bucket(t, j->r.id);
+	t->buckets = buckets;
+	t->n_buckets = size;
+	TAILQ_FOREACH(s, &t->in_order, in_order) {
+		struct job_stub **at = bucket(t, s->id);
 
-		j->next_same_hash = *at;
-		*at = j;
+		s->next_same_hash = *at;
+		*at = s;
 	}
 	return 0;
 }
@@ -63,68 +63,102 @@ int jobs_reserve_all(struct jobs *jobs)
 	return jobs_reserve(jobs, n);
 }
 
+static void awake_add(struct job_table *t, struct job *j)
+{
+	TAILQ_INSERT_TAIL(&t->awake, j, awake);
+	t->n_awake++;
+}
+
+static void awake_remove(struct job_table *t, struct job *j)
+{
+	TAILQ_REMOVE(&t->awake, j, awake);
+	t->n_awake--;
+}
+
 void job_table_add(struct job_table *t, struct job *j)
 {
-	struct job **at = bucket(t, j->r.id), *before;
+	struct job_stub *s = j->stub, **at = bucket(t, s->id), *before;
 
-	j->next_same_hash = *at;
-	*at = j;
+	s->next_same_hash = *at;
+	*at = s;
 	t->n++;
+	awake_add(t, j);
 	/* Ids come in order but for submits that overtake one another. */
 	TAILQ_FOREACH_REVERSE(before, &t->in_order, job_list, in_order)
-		if (before->r.id < j->r.id) {
-			TAILQ_INSERT_AFTER(&t->in_order, before, j, in_order);
+		if (before->id < s->id) {
+			TAILQ_INSERT_AFTER(&t->in_order, before, s, in_order);
 			return;
 		}
-	TAILQ_INSERT_HEAD(&t->in_order, j, in_order);
+	TAILQ_INSERT_HEAD(&t->in_order, s, in_order);
 }
 
 void job_table_remove(struct job_table *t, struct job *j)
 {
-	struct job **at;
+	struct job_stub **at;
 
-	for (at = bucket(t, j->r.id); *at != j; at = &(*at)->next_same_hash)
+	for (at = bucket(t, j->r.id); *at != j->stub; at = &(*at)->next_same_hash)
 		;
-	*at = j->next_same_hash;
-	TAILQ_REMOVE(&t->in_order, j, in_order);
+	*at = j->stub->next_same_hash;
+	TAILQ_REMOVE(&t->in_order, j->stub, in_order);
 	t->n--;
+	awake_remove(t, j);
 }
 
-struct job *job_table_find(const struct job_table *t, uint64_t id)
+struct job_stub *job_table_find(const struct job_table *t, uint64_t id)
 {
 	if (t->n == 0)
 		return NULL;
-	for (struct job *j = *bucket(t, id); j; j = j->next_same_hash)
-		if (j->r.id == id)
-			return j;
+	for (struct job_stub *s = *bucket(t, id); s; s = s->next_same_hash)
+		if (s->id == id)
+			return s;
 	return NULL;
 }
 
-struct job *job_table_from(const struct job_table *t, uint64_t id)
+struct job *job_table_find_awake(const struct job_table *t, uint64_t id)
 {
-	struct job *j = job_table_find(t, id);
+	const struct job_stub *s = job_table_find(t, id);
 
-	if (j)
-		return j;
-	j = id > 0 ? job_table_find(t, id - 1) : NULL;
-	if (j)
-		return TAILQ_NEXT(j, in_order);
-	TAILQ_FOREACH(j, &t->in_order, in_order)
-		if (j->r.id > id)
-			return j;
+	return s ? s->job : NULL;
+}
+
+struct job_stub *job_table_from(const struct job_table *t, uint64_t id)
+{
+	struct job_stub *s = job_table_find(t, id);
+
+	if (s)
+		return s;
+	s = id > 0 ? job_table_find(t, id - 1) : NULL;
+	if (s)
+		return TAILQ_NEXT(s, in_order);
+	TAILQ_FOREACH(s, &t->in_order, in_order)
+		if (s->id > id)
+			return s;
 	return NULL;
+}
+
+static void stub_free(struct job_stub *s)
+{
+	staging_area_unref(s->area);
+	submitter_unref(s->submitter);
+	free(s);
 }
 
 void job_table_done(struct job_table *t)
 {
+	struct job_stub *s;
 	struct job *j;
 
-	while ((j = TAILQ_FIRST(&t->in_order))) {
+	while ((j = TAILQ_FIRST(&t->awake))) {
 		job_table_remove(t, j);
 		job_free(j);
 	}
+	while ((s = TAILQ_FIRST(&t->in_order))) {
+		TAILQ_REMOVE(&t->in_order, s, in_order);
+		stub_free(s);
+	}
 	free(t->buckets);
-	*t = (struct job_table){ .in_order = TAILQ_HEAD_INITIALIZER(t->in_order) };
+	*t = (struct job_table){ .in_order = TAILQ_HEAD_INITIALIZER(t->in_order),
+				 .awake = TAILQ_HEAD_INITIALIZER(t->awake) };
 }
 
 /* ---- one job ----------------------------------------------------------------------------------
@@ -195,19 +229,82 @@ int at_hand_take(const struct job *j)
 	return fd_take(&a->dirfd);
 }
 
-struct job *job_free(struct job *j)
+/* Has job-rest.h look at what may be done now. */
+static void rest_kick(const struct jobs *jobs)
 {
-	if (!j)
-		return NULL;
+	if (jobs->rest_source)
+		(void)sd_event_source_set_enabled(jobs->rest_source, SD_EVENT_ONESHOT);
+}
+
+void job_rest_later(struct job *j)
+{
+	if (!j->rest_asked)
+		LIST_INSERT_HEAD(&j->jobs->may_rest, j, may_rest);
+	j->rest_asked = true;
+	rest_kick(j->jobs);
+}
+
+static void turn_end(struct job_stub *s)
+{
+	if (!s->has_turn)
+		return;
+	s->has_turn = false;
+	s->jobs->n_turns--;
+	rest_kick(s->jobs);
+}
+
+/* Frees the job without its stub. */
+static void awake_free(struct job *j)
+{
+	struct jobs *jobs = j->jobs;
+
 	assert(!j->remainder && !j->deletes && !j->frees && SLIST_EMPTY(&j->shrinking));
-	if (j->jobs->at_hand.job == j)
-		at_hand_clear(j->jobs);
+	if (jobs->at_hand.job == j)
+		at_hand_clear(jobs);
+	if (j->rest_asked)
+		LIST_REMOVE(j, may_rest);
+	turn_end(j->stub);
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++)
 		job_set_text(text_of(&j->r, own_texts[i]), NULL);
-	staging_area_unref(j->area);
-	submitter_unref(j->submitter);
+	j->stub->job = NULL;
 	free(j);
+}
+
+struct job *job_free(struct job *j)
+{
+	struct job_stub *s = j ? j->stub : NULL;
+
+	if (!j)
+		return NULL;
+	awake_free(j);
+	stub_free(s);
 	return NULL;
+}
+
+void job_sleep(struct job *j)
+{
+	struct job_stub *s = j->stub;
+
+	s->phase = j->phase;
+	s->held_until_usec = j->r.held_until_usec;
+	s->started = j->r.started_usec > 0;
+	s->takes_back = job_life_start(j->phase, j->r.resume_state) == START_TAKE_BACK;
+	awake_remove(&j->jobs->table, j);
+	awake_free(j);
+}
+
+struct job_record job_stub_key(const struct job_stub *s)
+{
+	struct job_record r = { .id = s->id, .uid = s->submitter->id.uid };
+
+	memcpy(r.uuid, s->uuid, sizeof(r.uuid));
+	return r;
+}
+
+void job_uuid_format(const uint8_t uuid[static 16], char ret[static 33])
+{
+	for (size_t i = 0; i < 16; i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", uuid[i]);
 }
 
 const char *job_adopted_from(const struct job_record *r)
@@ -217,35 +314,70 @@ const char *job_adopted_from(const struct job_record *r)
 	return strncmp(r->origin, ORIGIN_ADOPT, len) == 0 ? r->origin + len : NULL;
 }
 
-int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
-	    struct submitter *submitter, struct staging_area *area)
+/* Makes the job of a stub, which is not among those awake yet. Returns 0 or -ENOMEM. */
+static int awake_new(struct job_stub *s, const struct job_record *r)
 {
-	_cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+	struct job *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return -ENOMEM;
 	j->r = *r;
-	j->jobs = jobs;
+	j->stub = s;
+	j->jobs = s->jobs;
 	j->phase = job_life_loaded(r->state);
-	j->submitter = submitter_ref(submitter);
-	j->area = staging_area_ref(area);
-	for (size_t i = 0; i < sizeof(r->uuid); i++)
-		(void)snprintf(j->uuid_text + 2 * i, 3, "%02x", r->uuid[i]);
-	j->r.groups = submitter->id.groups;
-	j->r.n_groups = submitter->id.n_groups;
-	j->r.mount = area->mount;
-	j->r.host = area->host;
+	j->submitter = s->submitter;
+	j->area = s->area;
+	job_uuid_format(r->uuid, j->uuid_text);
+	j->r.groups = s->submitter->id.groups;
+	j->r.n_groups = s->submitter->id.n_groups;
+	j->r.mount = s->area->mount;
+	j->r.host = s->area->host;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
 	/* Other hosts may have helped with it until a moment ago. */
-	j->shared = j->marked = *area->host && r->kind == JOB_DELETE && job_adopted_from(r);
+	j->shared = j->marked = *s->area->host && r->kind == JOB_DELETE && job_adopted_from(r);
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
 		const char **text = text_of(&j->r, own_texts[i]), *to = *text;
 
 		*text = empty;
 		job_set_text(text, to);
 	}
-	*ret = j;
-	j = NULL;
+	s->job = j;
+	return 0;
+}
+
+int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
+	    struct submitter *submitter, struct staging_area *area)
+{
+	struct job_stub *s = malloc(sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct job_stub){ .id = r->id,
+				.jobs = jobs,
+				.submitter = submitter_ref(submitter),
+				.area = staging_area_ref(area),
+				.priority = r->priority };
+	memcpy(s->uuid, r->uuid, sizeof(s->uuid));
+	if (awake_new(s, r) < 0) {
+		stub_free(s);
+		return -ENOMEM;
+	}
+	*ret = s->job;
+	return 0;
+}
+
+int job_awaken(struct job_stub *s, const struct job_record *r)
+{
+	int e = awake_new(s, r);
+	struct job *j = s->job;
+
+	if (e < 0)
+		return e;
+	j->phase = s->phase;
+	j->r.state = job_phases[s->phase].state;
+	j->r.held_until_usec = s->held_until_usec;
+	j->told = true;
+	awake_add(&j->jobs->table, j);
 	return 0;
 }
 
@@ -319,6 +451,9 @@ void job_enter(struct job *j, enum job_phase to)
 	debug_log("job %" PRIu64 ": from %s to %s", j->r.id, job_phases[j->phase].name,
 		  job_phases[to].name);
 	j->phase = to;
+	/* It may take long from here on. */
+	if (to == PHASE_RUNNING || job_phase_is(to, PHASES_FREEING))
+		turn_end(j->stub);
 	if (to == PHASE_LEAVING || to == PHASE_CLEARING) {
 		assert(j->r.state == job_phases[to].state);
 	} else {
@@ -403,6 +538,8 @@ static void save_answered(int r, void *userdata)
 		job_free(j);
 	else if (!j->refused && job_state_finished(j->r.state) && !j->unsaved && j->saving == 0)
 		finished_saved(j);
+	else if (!j->refused)
+		job_rest_later(j);
 }
 
 void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdata)

@@ -5,6 +5,10 @@
  * first is durable first. What is answered to a client waits for the durable part. Names are not
  * held here but read from the store in chunks.
  *
+ * Each unfinished job has a struct job_stub, which is what scheduling needs. Its struct job, with
+ * the whole record and the state of whatever works for it, exists only while something happens to
+ * the job. job-rest.h frees it and reads it again from the store.
+ *
  * What goes on with a job is its phase (job-life.h), and only job_enter changes it.
  */
 #pragma once
@@ -26,6 +30,7 @@ struct shrinking_file;
 struct job_run;
 struct pacing_window;
 struct submit;
+struct wake;
 struct withdrawal;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
@@ -33,13 +38,41 @@ struct withdrawal;
 
 SLIST_HEAD(shrinking_files, shrinking_file);
 
+/* The part of an unfinished job that always stays in memory: at most 200 bytes, places in the table
+ * and in the heap of times included, because users may have a hundred thousand jobs each. */
+struct job_stub {
+	uint64_t id;
+	uint8_t uuid[16];
+	struct jobs *jobs;
+	struct submitter *submitter;
+	struct staging_area *area;
+	struct job *job;   /* NULL while the job rests */
+	struct wake *wake; /* while the record is being read; else NULL */
+	/* held_until_usec of the record, which the store may be behind with. Not kept up to date
+	 * while `job` is set, like `phase`. */
+	uint64_t held_until_usec;
+	struct due due; /* while the job waits for a time: undo-deadline.h */
+	TAILQ_ENTRY(job_stub) in_order, in_queue;
+	struct job_stub *next_same_hash;
+	enum job_phase phase : 8;
+	enum job_priority priority : 8;
+	enum stub_place {
+		STUB_NOWHERE,
+		STUB_QUEUED, /* in its staging area's queue */
+		STUB_TURN,   /* in jobs->turns */
+	} place : 8;         /* which list in_queue is for */
+	bool started;        /* true if the job has begun to delete; an undo window is over then */
+	bool takes_back;     /* true if its names are to go back, as its record says */
+	bool has_turn;       /* true if it is counted in jobs->n_turns */
+};
+
 struct job {
+	struct job_stub *stub;
 	/* Strings are the job's own but for mount and host, which are the staging area's; staging
 	 * is "" or uuid_text; groups are the submitter's. */
 	struct job_record r;
 	char uuid_text[33];
 	enum job_phase phase;  /* r.state is its state */
-	bool queued;           /* in its staging area's queue */
 	bool unsaved;          /* the store could not take the last change */
 	int unmarked;          /* why it is not known which names were moved; 0: it is */
 	bool told;             /* that there is such a job has been announced */
@@ -72,22 +105,30 @@ struct job {
 	 * called when they have been, or when it has been refused, and is finished then. */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
-	struct due due; /* while it waits for a time: undo-deadline.h */
-	TAILQ_ENTRY(job) in_order, in_queue;
-	struct job *next_same_hash;
+	TAILQ_ENTRY(job) awake;
+	LIST_ENTRY(job) may_rest; /* if rest_asked */
+	bool rest_asked;
 };
+
+TAILQ_HEAD(awake_list, job);
+LIST_HEAD(rest_list, job);
 
 struct job_table {
 	struct job_list in_order; /* of ids */
-	struct job **buckets;
+	struct job_stub **buckets;
 	size_t n_buckets, n;
+	struct awake_list awake; /* jobs that do not rest */
+	size_t n_awake;
 };
 
 void job_table_add(struct job_table *t, struct job *j);
+/* Removes a job that does not rest, and its stub. */
 void job_table_remove(struct job_table *t, struct job *j);
-struct job *job_table_find(const struct job_table *t, uint64_t id);
-/* The first with this number or a larger one, or NULL. */
-struct job *job_table_from(const struct job_table *t, uint64_t id);
+struct job_stub *job_table_find(const struct job_table *t, uint64_t id);
+/* Returns the job with this number if it does not rest; NULL if it rests or there is none. */
+struct job *job_table_find_awake(const struct job_table *t, uint64_t id);
+/* Returns the first stub with this number or a larger one, or NULL. */
+struct job_stub *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
 /* The origin of a job that ends what another host of a fleet had left: this, and that host. */
@@ -112,7 +153,11 @@ struct jobs {
 	struct context *context;
 	struct submitters *submitters;
 	struct job_table table;
-	struct due_heap waiting; /* for a time */
+	struct due_heap waiting;   /* for a time */
+	struct rest_list may_rest; /* job-rest.h */
+	struct job_list turns;     /* stubs that wait for their turn to be woken: job-rest.h */
+	unsigned n_turns;          /* jobs whose turn it is */
+	sd_event_source *rest_source;
 	struct remainder_list remainders;
 	struct mark_removal_list mark_removals; /* withdrawal.c */
 	unsigned n_mark_removals;
@@ -123,9 +168,10 @@ struct jobs {
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
 	sd_event_source *boost_timer;     /* while something runs */
 	sd_event_source *history_timer;
-	sd_event_source *staging_timer; /* while staging could not be listed for some jobs */
-	void (*begin)(struct job *j);   /* what schedule.h calls: job-run.h */
-	void (*due)(struct job *j);     /* what undo-deadline.h calls: schedule.h */
+	sd_event_source *staging_timer;  /* while staging could not be listed for some jobs */
+	void (*begin)(struct job *j);    /* what schedule.h calls: job-run.h */
+	void (*due)(struct job_stub *s); /* what undo-deadline.h calls: schedule.h */
+	void (*turn)(struct job *j);     /* what job-rest.h calls for a job whose turn it is */
 	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
 	/* In a pacing window that pauses. */
 	void (*rest)(struct jobs *jobs); /* what schedule.h calls: boost.h */
@@ -136,6 +182,7 @@ struct jobs {
 	struct sharing_state fleet;
 	bool paused;
 	unsigned running; /* jobs that delete */
+	unsigned waking;  /* jobs that schedule.c has chosen, and whose record is being read */
 	uint64_t views;   /* counts those of callers, for their numbers */
 	uint64_t served;  /* counts the jobs that have begun, for fairness */
 
@@ -149,10 +196,10 @@ struct jobs {
 	uint64_t errors[ERROR_KINDS]; /* by errno; 0: all others */
 };
 
-/* Each of them, in the order of ids. The loop may take this one out of the table, and no other. */
+/* Walks the jobs that do not rest. The loop may free this one, and no other. */
 #define JOBS_FOREACH_SAFE(j, next, jobs)                                                           \
-	for ((j) = TAILQ_FIRST(&(jobs)->table.in_order);                                           \
-	     (j) && ((next) = TAILQ_NEXT(j, in_order), true); (j) = (next))
+	for ((j) = TAILQ_FIRST(&(jobs)->table.awake);                                              \
+	     (j) && ((next) = TAILQ_NEXT(j, awake), true); (j) = (next))
 
 /* Room for n in all, in the table and to wait for a time: adding then cannot fail. Returns 0 or
  * -ENOMEM. */
@@ -160,11 +207,21 @@ int jobs_reserve(struct jobs *jobs, size_t n);
 /* The same for all that are there, and all that may become one while another one is recorded. */
 int jobs_reserve_all(struct jobs *jobs);
 
-/* Copies what the record says, its strings too; takes references on submitter and area. Returns 0
- * or -ENOMEM. */
+/* Makes a job with its stub, which is not in the table yet. Copies what the record says, its
+ * strings too; takes references on submitter and area. Returns 0 or -ENOMEM. */
 int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	    struct submitter *submitter, struct staging_area *area);
+/* Makes the job of a stub that rests, as job_new. */
+int job_awaken(struct job_stub *s, const struct job_record *r);
+/* Frees a job that is not in the table, and its stub. NULL is accepted; returns NULL. */
 struct job *job_free(struct job *j);
+/* Frees the job and leaves its stub in the table. */
+void job_sleep(struct job *j);
+/* Has the job rest soon, but not in this call, if nothing happens to it then: job-rest.h. */
+void job_rest_later(struct job *j);
+/* Returns the part of the record that decides who may see the job. */
+struct job_record job_stub_key(const struct job_stub *s);
+void job_uuid_format(const uint8_t uuid[static 16], char ret[static 33]);
 static inline void job_freep(struct job **j)
 {
 	(void)job_free(*j);

@@ -9,6 +9,7 @@
 #include "durability.h"
 #include "job-control.h"
 #include "job-recover.h"
+#include "job-rest.h"
 #include "job-run.h"
 #include "pacing-window.h"
 #include "remainder.h"
@@ -19,10 +20,29 @@
 /* Jobs that have become older than `history` are removed this often. */
 #define HISTORY_USEC (3600 * USEC_PER_SEC)
 
-static void on_due(struct job *j)
+/* The undo window of a job is over, or it is time to try it again. */
+static void on_due(struct job_stub *s)
 {
-	schedule_job(j);
-	job_save(j, NULL, NULL);
+	if (s->job) {
+		schedule_job(s->job);
+		job_save(s->job, NULL, NULL);
+	} else if (s->phase == PHASE_QUEUED && !s->takes_back) {
+		schedule_stub(s);
+	} else {
+		job_turn_wait(s);
+	}
+}
+
+static void on_turn(struct job *j)
+{
+	if (!job_phase_is(j->phase, PHASES_AT_REST))
+		return; /* somebody else has woken it for another reason */
+	if (job_life_start(j->phase, j->r.resume_state) == START_TAKE_BACK) {
+		recover_take_up(j);
+	} else if (j->phase == PHASE_HELD) {
+		schedule_job(j);
+		job_save(j, NULL, NULL);
+	}
 }
 
 static void begin_boosted(struct job *j)
@@ -68,10 +88,14 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 			       .at_hand = { .dirfd = -1 },
 			       .begin = begin_boosted,
 			       .due = on_due,
+			       .turn = on_turn,
 			       .staging_changed = recover_retry,
 			       .rest = boost_begin,
 			       .window_changed = on_window };
 	TAILQ_INIT(&jobs->table.in_order);
+	TAILQ_INIT(&jobs->table.awake);
+	TAILQ_INIT(&jobs->turns);
+	LIST_INIT(&jobs->may_rest);
 	LIST_INIT(&jobs->remainders);
 	LIST_INIT(&jobs->mark_removals);
 }
@@ -108,15 +132,17 @@ int jobs_begin(struct jobs *jobs)
 	int r = jobs_limit_history(jobs);
 
 	if (r >= 0)
-		r = pacing_window_new(&jobs->window, jobs);
+		r = job_rest_begin(jobs);
 	if (r >= 0)
-		r = shrinking_begin(jobs);
+		r = pacing_window_new(&jobs->window, jobs);
+	if (r < 0)
+		return r;
+	shrinking_begin(jobs);
 	JOBS_FOREACH_SAFE(j, next, jobs)
 		(void)remainder_of(j);
 	remainders_check_mounts(jobs);
-	if (r >= 0)
-		recover_begin(jobs);
-	return r;
+	recover_begin(jobs);
+	return 0;
 }
 
 /* ---- what changes around them -----------------------------------------------------------------
@@ -154,8 +180,12 @@ void jobs_save_retry(struct jobs *jobs)
 
 void jobs_store_recovered(struct jobs *jobs)
 {
+	struct job_stub *s;
 	struct job *j, *next;
 
+	TAILQ_FOREACH(s, &jobs->table.in_order, in_order)
+		if (!s->job && s->phase == PHASE_QUEUED && s->due.index > 0 && !s->takes_back)
+			schedule_stub(s);
 	JOBS_FOREACH_SAFE(j, next, jobs) {
 		if (j->phase == PHASE_QUEUED && j->retry_usec > 0) {
 			j->retry_usec = 0;
@@ -285,6 +315,7 @@ void jobs_done(struct jobs *jobs)
 	sd_event_source_disable_unref(jobs->deadline_timer);
 	sd_event_source_disable_unref(jobs->staging_timer);
 	sd_event_source_disable_unref(jobs->schedule_source);
+	jobs->rest_source = sd_event_source_disable_unref(jobs->rest_source);
 	sd_event_source_disable_unref(jobs->boost_timer);
 	sd_event_source_disable_unref(jobs->history_timer);
 }

@@ -130,11 +130,14 @@ static void on_orphan_removed(int r, void *userdata)
  * table before their directories are made. */
 static bool is_of_new_job(const struct orphans *o, const char *name)
 {
-	const struct job *j;
+	const struct job_stub *s;
+	char uuid[33];
 
-	TAILQ_FOREACH_REVERSE(j, &o->jobs->table.in_order, job_list, in_order)
-		if (strcmp(j->uuid_text, name) == 0)
+	TAILQ_FOREACH_REVERSE(s, &o->jobs->table.in_order, job_list, in_order) {
+		job_uuid_format(s->uuid, uuid);
+		if (strcmp(uuid, name) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -278,14 +281,14 @@ static void next(struct orphans *o)
 /* Returns 0, or -ENOMEM. */
 static int known_collect(struct orphans *o)
 {
-	const struct job *j;
+	const struct job_stub *s;
 
-	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order) {
+	TAILQ_FOREACH(s, &o->jobs->table.in_order, in_order) {
 		char *uuid = array_add(&o->known, &o->n_known, sizeof(*o->known));
 
 		if (!uuid)
 			return -ENOMEM;
-		memcpy(uuid, j->uuid_text, sizeof(*o->known));
+		job_uuid_format(s->uuid, uuid);
 	}
 	if (o->n_known > 0)
 		qsort(o->known, o->n_known, sizeof(*o->known), compare_known);

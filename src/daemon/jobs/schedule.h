@@ -8,8 +8,16 @@
 /* What a job does next by itself: is held until its undo window ends, or waits in its queue. Its
  * state is set; recording it is the caller's. */
 void schedule_job(struct job *j);
+/* The same for a job that rests, of which the store need not learn: it is held or queued by its
+ * record already. */
+void schedule_stub(struct job_stub *s);
 /* Takes it out again, wherever it waits. */
 void schedule_remove(struct job *j);
+
+/* Keeps a job from beginning, because it is about to be stopped; and lets it wait again if it is
+ * not stopped after all. NULL is accepted. */
+void schedule_withhold(struct job_stub *s);
+void schedule_release(struct job_stub *s);
 
 /* Where it waits in a queue, it goes to the end of that of its new priority. */
 void schedule_priority(struct job *j, enum job_priority p);

@@ -227,11 +227,11 @@ static unsigned slot_find(const struct job *j)
 
 	for (unsigned i = 0; i < room; i++) {
 		uint64_t id = atomic_load(&t->slots[i].job);
-		const struct job *other = id ? job_table_find(&j->jobs->table, id) : NULL;
+		const struct job_stub *other = id ? job_table_find(&j->jobs->table, id) : NULL;
 
 		if (id == 0 && slot == FILES_MOST)
 			slot = i;
-		user += other && other->r.uid == j->r.uid;
+		user += other && other->submitter->id.uid == j->r.uid;
 	}
 	return user < MIN(FILES_USER, (room + 1) / 2) ? slot : FILES_MOST;
 }
@@ -331,7 +331,7 @@ static bool table_take(struct shrinking *s)
 static struct job *job_of(struct jobs *jobs, unsigned i)
 {
 	const struct slot *slot = &jobs->shrinking->table->slots[i];
-	struct job *j = job_table_find(&jobs->table, atomic_load(&slot->job));
+	struct job *j = job_table_find_awake(&jobs->table, atomic_load(&slot->job));
 	int fd = jobs->shrinking->fds[i];
 	struct identity id;
 
@@ -400,12 +400,10 @@ static void log_taken_up(unsigned taken, unsigned left_out, uint64_t bytes)
 			left_out == 1 ? "was" : "were");
 }
 
-int shrinking_begin(struct jobs *jobs)
+int shrinking_open(struct jobs *jobs)
 {
 	const struct context *c = jobs->context;
 	struct shrinking *s = calloc(1, sizeof(*s));
-	unsigned taken = 0, left_out = 0;
-	uint64_t bytes = 0;
 	int r;
 
 	if (!s)
@@ -424,6 +422,25 @@ int shrinking_begin(struct jobs *jobs)
 		s->room = MIN(FILES_MOST, descriptor_store_room(s->store) - 1U);
 	else if (s->table_fd >= 0)
 		descriptor_store_drop(s->store, TABLE);
+	return 0;
+}
+
+bool shrinking_has(const struct jobs *jobs, uint64_t job)
+{
+	const struct shrinking *s = jobs->shrinking;
+
+	for (unsigned i = 0; s && s->table && i < FILES_MOST; i++)
+		if (s->fds[i] >= 0 && atomic_load(&s->table->slots[i].job) == job)
+			return true;
+	return false;
+}
+
+void shrinking_begin(struct jobs *jobs)
+{
+	struct shrinking *s = jobs->shrinking;
+	unsigned taken = 0, left_out = 0;
+	uint64_t bytes = 0;
+
 	for (unsigned i = 0; i < FILES_MOST; i++) {
 		bool came = s->fds[i] >= 0;
 		bool up = came && take_up(jobs, i, &bytes);
@@ -438,7 +455,6 @@ int shrinking_begin(struct jobs *jobs)
 	if (s->table && s->n == 0)
 		table_drop(s);
 	log_taken_up(taken, left_out, bytes);
-	return 0;
 }
 
 static void log_left(const struct shrinking *s, uint64_t bytes)
@@ -461,7 +477,7 @@ void shrinking_end(struct jobs *jobs)
 
 	if (!s)
 		return;
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order) {
+	TAILQ_FOREACH(j, &jobs->table.awake, awake) {
 		(void)shrinking_is_left(j);
 		bytes += shrinking_bytes(j);
 		let_go_of_all(j, /* drop= */ false);

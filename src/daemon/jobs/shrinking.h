@@ -19,10 +19,14 @@ struct shrinking_file {
 	int fd;
 };
 
-/* Takes up what the daemon before has left: each is its job's, what was freed of it is counted in
- * the job's record. Of what is of no job, or cannot be told, nothing
- * is freed in steps: it is closed. Returns 0 or -ENOMEM. */
-int shrinking_begin(struct jobs *jobs);
+/* Takes the files that the previous daemon left out of the descriptor store. Returns 0 or a
+ * negative errno. */
+int shrinking_open(struct jobs *jobs);
+/* Returns true if the previous daemon left a file of the job. */
+bool shrinking_has(const struct jobs *jobs, uint64_t job);
+/* Gives each of these files to its job, and counts in the job's record what was freed of it. Closes
+ * those that belong to no job, or that cannot be recognised. */
+void shrinking_begin(struct jobs *jobs);
 /* What is left stays in the descriptor store, which is logged. */
 void shrinking_end(struct jobs *jobs);
 

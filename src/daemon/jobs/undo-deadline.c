@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "undo-deadline.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "daemon/context/log.h"
@@ -21,12 +23,56 @@ uint64_t deadline_moved(uint64_t usec, int64_t step)
 	return step < 0 && usec <= (uint64_t)-step ? 1 : usec + (uint64_t)step;
 }
 
-/* All by the same. The times in the heap are of a clock that cannot be set, and stay. */
+/* A change of the clock, for the store thread. */
+struct clock_step {
+	struct context *context;
+	int64_t usec;
+};
+
+static int step_work(struct store *store, void *userdata)
+{
+	const struct clock_step *step = userdata;
+
+	return store_windows_move(store, step->usec);
+}
+
+static void step_done(int r, void *userdata)
+{
+	struct clock_step *step = userdata;
+
+	store_says(step->context, r);
+	free(step);
+}
+
+/* Moves the windows of all jobs in the store. If that fails, the jobs that rest keep their times in
+ * memory, and a restart holds them for as long as the clock says. */
+static void move_stored_windows(struct jobs *jobs, int64_t usec)
+{
+	struct clock_step *step = malloc(sizeof(*step));
+	int r = -ENOMEM;
+
+	if (step) {
+		*step = (struct clock_step){ jobs->context, usec };
+		r = store_queue_post(jobs->context->store, step_work, step_done, step);
+	}
+	if (r < 0) {
+		free(step);
+		store_says(jobs->context, r);
+	}
+}
+
+/* Moves all windows by the same time. The times in the heap are of a clock that cannot be set, and
+ * stay. */
 static void move_windows(struct jobs *jobs, int64_t step)
 {
+	struct job_stub *s;
 	struct job *j;
 
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order) {
+	TAILQ_FOREACH(s, &jobs->table.in_order, in_order)
+		if (!s->started)
+			s->held_until_usec = deadline_moved(s->held_until_usec, step);
+	move_stored_windows(jobs, step);
+	TAILQ_FOREACH(j, &jobs->table.awake, awake) {
 		j->retry_usec = deadline_moved(j->retry_usec, step);
 		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
 			continue;
@@ -73,7 +119,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)usec;
 	while ((first = due_heap_first(&jobs->waiting)) && first->usec <= now) {
 		due_heap_remove(&jobs->waiting, first);
-		jobs->due((struct job *)((char *)first - offsetof(struct job, due)));
+		jobs->due((struct job_stub *)((char *)first - offsetof(struct job_stub, due)));
 	}
 	arm(jobs);
 	return 0;
@@ -90,13 +136,18 @@ static void arm(struct jobs *jobs)
 				  "change");
 }
 
-void deadline_wait(struct job *j, uint64_t usec)
+void deadline_wait(struct job_stub *s, uint64_t usec)
 {
-	due_heap_add(&j->jobs->waiting, &j->due, since_boot(j->jobs, usec));
-	arm(j->jobs);
+	due_heap_add(&s->jobs->waiting, &s->due, since_boot(s->jobs, usec));
+	arm(s->jobs);
 }
 
-void deadline_remove(struct job *j)
+void deadline_remove(struct job_stub *s)
 {
-	due_heap_remove(&j->jobs->waiting, &j->due);
+	due_heap_remove(&s->jobs->waiting, &s->due);
+}
+
+uint64_t deadline_of(const struct job_stub *s)
+{
+	return deadline_moved(s->due.usec, s->jobs->clock_offset);
 }

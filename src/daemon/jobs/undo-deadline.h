@@ -13,7 +13,9 @@ uint64_t deadline_clock(struct jobs *jobs);
 /* A time of that clock after it was set by so much; 0 is none, and stays so. */
 uint64_t deadline_moved(uint64_t usec, int64_t step);
 
-/* jobs->due is called with the job when that clock comes to `usec`; once, unless deadline_remove
- * comes before. */
-void deadline_wait(struct job *j, uint64_t usec);
-void deadline_remove(struct job *j);
+/* Calls jobs->due with the stub once that clock reaches `usec`, unless deadline_remove comes first.
+ */
+void deadline_wait(struct job_stub *s, uint64_t usec);
+void deadline_remove(struct job_stub *s);
+/* Returns the time that the stub waits for, by that clock. */
+uint64_t deadline_of(const struct job_stub *s);

@@ -172,7 +172,7 @@ void withdrawals_mounts_changed(struct jobs *jobs)
 
 	for (m = LIST_FIRST(&jobs->mark_removals); m; m = next) {
 		next = LIST_NEXT(m, link);
-		j = job_table_find(&jobs->table, m->job);
+		j = job_table_find_awake(&jobs->table, m->job);
 		if (m->asked)
 			continue;
 		/* It may have been made anew since, and is removed when that job ends. */

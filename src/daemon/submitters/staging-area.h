@@ -17,9 +17,10 @@
 #define PRIORITIES 3
 
 struct job;
+struct job_stub;
 struct unflushed;
 
-TAILQ_HEAD(job_list, job);
+TAILQ_HEAD(job_list, job_stub);
 
 /* Jobs of a staging area that have run, and are not durable yet: the state of durability.h. */
 STAILQ_HEAD(unflushed_list, unflushed);
@@ -49,6 +50,7 @@ struct staging_area {
 	bool stale; /* the worker is to be replaced */
 	sd_event_source *idle;
 	struct job *running;
+	bool waking; /* true while the record of the next job is being read */
 	struct job_list queues[PRIORITIES];
 	struct flush_group flush; /* jobs that have run, and are not durable yet */
 };

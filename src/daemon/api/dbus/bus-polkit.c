@@ -291,6 +291,21 @@ static int ask(struct bus_request *q, bool person)
 	return 0;
 }
 
+static void on_grant(int r, struct grant *g, void *userdata)
+{
+	struct bus_request *q = userdata;
+
+	q->grant = g;
+	if (r >= 0 && !q->bus)
+		r = -ECANCELED; /* the daemon ends */
+	if (r >= 0 && !g->everybody && g->n == 0)
+		r = -ENOENT;
+	if (r >= 0)
+		r = ask(q, false);
+	if (r < 0)
+		refuse(q);
+}
+
 static void begin(struct bus_request *q)
 {
 	int r = quota_take(q->bus->quota, q->client->account, QUOTA_ASKS, 1);
@@ -303,13 +318,7 @@ static void begin(struct bus_request *q)
 		return;
 	}
 	q->asks = 1;
-	r = grant_new(&q->grant, q->bus->operations, &q->caller, q->ids, q->n_ids);
-	if (r >= 0 && !q->grant->everybody && q->grant->n == 0)
-		r = -ENOENT;
-	if (r >= 0)
-		r = ask(q, false);
-	if (r < 0)
-		refuse(q);
+	grant_make(q->bus->operations, &q->caller, q->ids, q->n_ids, on_grant, q);
 }
 
 /* ---- one's own ---------------------------------------------------------------------------- */
