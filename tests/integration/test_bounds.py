@@ -273,5 +273,150 @@ class Together(Case):
         self.until(lambda: len(os.listdir("/proc/%d/fd" % self.daemon.process.pid)) <= most + 16)
 
 
+class Held(Case):
+    """Many jobs that are held, with paths of almost 4 KiB."""
+
+    jobs = 20000 if FULL else 2000
+    at_once = 32
+
+    def setUp(self):
+        super().setUp()
+        self.deep = os.path.join(self.data, *["d" * 250] * 14)
+        os.makedirs(self.deep)
+        os.chown(self.deep, USER, USER)
+
+    def hold(self, kind, jobs, undo_usec=3600 * 10**6):
+        """Submits that many files as a job each; returns the client, the names and the numbers of the jobs."""
+        c, pending, numbers = self.daemon.client(USER), [], []
+        names = ["%s-%05d-" % (kind, i) + "n" * 140 for i in range(jobs)]
+        for name in names:
+            write(os.path.join(self.deep, name), b"x")
+            os.chown(os.path.join(self.deep, name), USER, USER)
+            pending.append(c.send_submit(os.path.join(self.deep, name), undo_usec=undo_usec))
+            if len(pending) == self.at_once:
+                numbers.append(c.answer(pending.pop(0)).body[0])
+        return c, names, numbers + [c.answer(serial).body[0] for serial in pending]
+
+    def check_peak(self, before):
+        """Each job may take 300 bytes, with what a sanitizer puts around it, and all together 2 MiB."""
+        self.assertLess(peak(self.daemon.process.pid) - before, 2 * MIB + 600 * self.jobs)
+
+    def test_attack_51_held_jobs_take_no_memory_for_their_paths(self):
+        self.hold("first", 500)
+        before = peak(self.daemon.process.pid)
+        c, names, numbers = self.hold("held", self.jobs)
+        self.check_peak(before)
+        self.assertEqual(len(set(numbers)), self.jobs)
+        self.assertEqual(os.listdir(self.deep), [])
+        # The daemon reads from the store what it has not in memory, also after a start.
+        for at in (0, self.jobs // 2):
+            self.assertEqual([(j["id"], j["path"], j["state"]) for j in c.jobs(ids=[numbers[at], numbers[-1]])],
+                             [(numbers[i], os.path.join(self.deep, names[i]).encode(), "held") for i in (at, -1)])
+            self.assertEqual(len(c.jobs(limit=100)), 100)
+            c.call("Restore", "ta{sv}", numbers[at], {})
+            self.assertEqual(c.job(numbers[at])["state"], "restored")
+            self.assertIn(names[at], os.listdir(self.deep))
+            self.daemon.stop()
+            self.daemon.start()
+            c = self.daemon.client(USER)
+            self.check_peak(before)
+        self.assertEqual(len(os.listdir(self.deep)), 2)
+
+    def test_attack_53_all_held_jobs_are_cancelled_by_one_call(self):
+        c, _, numbers = self.hold("first", 200)
+        c.call("Cancel", "at", numbers)
+        c, names, numbers = self.hold("held", self.jobs)
+        before = peak(self.daemon.process.pid)
+        c.call("Cancel", "at", numbers)
+        self.assertEqual(sorted(n for n in os.listdir(self.deep) if n.startswith("held")), names)
+        self.check_peak(before)
+        self.assertEqual(c.jobs(), [])
+
+    def test_attack_53_no_job_begins_that_is_about_to_be_cancelled(self):
+        """The first one of many cannot be put back yet; and jobs may begin."""
+        self.daemon.again_with_gate("restore:gate")
+        root = self.daemon.client()
+        root.call("PauseAll")
+        c, numbers = self.daemon.client(USER), []
+        names = ["gate"] + ["n%03d" % i for i in range(150)]
+        self.make(*names, uid=USER)
+        os.chown(self.data, USER, USER)
+        numbers = [c.submit(self.path(name)) for name in names]
+        serial = c.send("Cancel", "at", numbers)
+        worker = self.daemon.stopped_worker()
+        root.call("ResumeAll")
+        self.make("other")
+        self.assertEqual(root.wait(root.submit(self.path("other"))), "done")
+        self.assertEqual({j["state"] for j in root.jobs(ids=numbers, finished=True)}, {"paused", "queued"})
+        os.kill(worker, signal.SIGCONT)
+        c.answer(serial)
+        self.assertEqual(sorted(os.listdir(self.data)), sorted([*names, "d" * 250]))
+
+    def test_attack_53_the_windows_of_all_held_jobs_end_together(self):
+        c, _, numbers = self.hold("held", self.jobs, undo_usec=10**6)
+        self.until(lambda: not c.jobs(limit=1))
+        self.assertEqual({j["state"] for j in c.jobs(ids=numbers[-100:], finished=True)}, {"done"})
+        self.assertEqual(os.listdir(self.deep), [])
+
+
+class Shares(Case):
+    """What the jobs of all users together take."""
+
+    config = "limits: {jobs-per-user: 300}\n"
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.data, 0o777)
+
+    def fill(self, client, uid, most):
+        """Holds jobs until one is refused; returns how many were accepted, and why no more."""
+        for i in range(most + 1):
+            path = self.path("%d-%d" % (uid, i))
+            self.make(os.path.basename(path), uid=uid)
+            try:
+                client.submit(path, undo_usec=3600 * 10**6)
+            except Error as e:
+                self.assertEqual(e.name, "LimitExceeded")
+                self.assertTrue(os.path.exists(path))
+                return i, e.text
+        return most + 1, ""
+
+    def test_attack_52_users_together_have_twice_what_one_may_have(self):
+        had = []
+        for uid, words in ((USER, "the limit"), (USER + 1, "its share"), (USER + 2, "its share")):
+            n, why = self.fill(self.daemon.client(uid), uid, 300)
+            had.append(n)
+            self.assertIn(words, why)
+        self.assertEqual(had, [300, 150, 100])
+        self.make("root")
+        self.assertGreater(self.daemon.client().submit(self.path("root"), undo_usec=3600 * 10**6), 0)
+        # Also those on record count.
+        self.daemon.stop()
+        self.daemon.start()
+        for uid in (USER, USER + 1, USER + 2):
+            self.assertEqual(self.fill(self.daemon.client(uid), uid, 1)[0], 0)
+
+    def test_attack_52_an_account_has_few_sets_of_groups(self):
+        accepted = 0
+        for i in range(12):
+            self.make("g%d" % i, uid=USER)
+            with daemon_fixture.user(USER, groups=list(range(100000 + i, 150000 + i))):
+                c = daemon_fixture.Client(self.daemon)
+            try:
+                accepted += c.submit(self.path("g%d" % i), undo_usec=3600 * 10**6) > 0
+            except Error as e:
+                self.assertEqual(e.name, "LimitExceeded")
+                self.assertIn("too many different groups", e.text)
+                self.assertTrue(os.path.exists(self.path("g%d" % i)))
+            c.close()
+        self.assertEqual(accepted, 5)
+        # With the same groups as before there is room.
+        self.make("same", uid=USER)
+        with daemon_fixture.user(USER, groups=list(range(100000, 150000))):
+            c = daemon_fixture.Client(self.daemon)
+        self.assertGreater(c.submit(self.path("same"), undo_usec=3600 * 10**6), 0)
+        c.close()
+
+
 if __name__ == "__main__":
     fixture.main()

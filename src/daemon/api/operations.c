@@ -59,14 +59,40 @@ static bool view_open(const struct caller *c, int *ret, struct failure *f, const
 /* ---- submit -----------------------------------------------------------------------------------
  */
 
-static uint64_t jobs_of(const struct operations *o, uid_t account)
+/* Refuses another job of an account that has its share of jobs: each takes memory until it has
+ * ended. */
+static void check_jobs(const struct operations *o, uid_t account, struct failure *f)
 {
+	uint64_t most = o->jobs->context->config->jobs_per_user, own = 0, all = 0, share;
 	const struct user *u;
 
-	LIST_FOREACH(u, &o->jobs->submitters->users, link)
-		if (u->account == account)
-			return u->jobs;
-	return 0;
+	LIST_FOREACH(u, &o->jobs->submitters->users, link) {
+		own += u->account == account ? u->jobs : 0;
+		all += u->account != 0 ? u->jobs : 0;
+	}
+	share = account == 0 ? most : held_part(own, all, most);
+	if (own >= most)
+		failure_set(f, ERROR_LIMIT_EXCEEDED,
+			    "uid %u has %" PRIu64 " unfinished jobs, which is the "
+			    "limit (`limits: {jobs-per-user: }`): wait for some to end, or submit "
+			    "many paths as one job",
+			    (unsigned)account, own);
+	else if (own >= share)
+		failure_set(f, ERROR_LIMIT_EXCEEDED,
+			    "uid %u has %" PRIu64 " unfinished jobs, which is its share while "
+			    "other users have %" PRIu64 " (`limits: {jobs-per-user: }`): wait for "
+			    "some to end, or submit many paths as one job",
+			    (unsigned)account, own, all - own);
+}
+
+static void check_submitters(const struct operations *o, const struct caller *c, struct failure *f)
+{
+	if (!submitter_has_room(o->jobs->submitters, &c->id))
+		failure_set(
+			f, ERROR_LIMIT_EXCEEDED,
+			"uid %u has unfinished jobs of too many of its subordinate ids, or with "
+			"too many different groups: wait for some to end",
+			(unsigned)account_of(c->id.uid));
 }
 
 void operation_submit(struct operations *o, const struct caller *c,
@@ -82,14 +108,11 @@ void operation_submit(struct operations *o, const struct caller *c,
 		;
 	else if (n == 0)
 		failure_set(&f, ERROR_INVALID_ARGUMENT, "nothing is named that is to be deleted");
-	else if (jobs_of(o, account) >= o->jobs->context->config->jobs_per_user)
-		failure_set(
-			&f, ERROR_LIMIT_EXCEEDED,
-			"uid %u has %" PRIu64 " unfinished jobs, which is the "
-			"limit (`limits: {jobs-per-user: }`): wait for some to end, or submit many "
-			"paths as one job",
-			(unsigned)account, jobs_of(o, account));
 	else
+		check_jobs(o, account, &f);
+	if (!f.cause)
+		check_submitters(o, c, &f);
+	if (!f.cause)
 		(void)view_open(c, &view_fd, &f, "nothing was accepted");
 	if (f.cause)
 		done(&f, &none, userdata);

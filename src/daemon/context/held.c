@@ -16,6 +16,11 @@ static uint64_t half(uint64_t all, uint64_t others)
 	return all > others ? (all - others) / 2 : 0;
 }
 
+uint64_t held_part(uint64_t user, uint64_t all, uint64_t most)
+{
+	return MIN(most, MAX(half(2 * most, all - user), (uint64_t)HELD_LEAST));
+}
+
 uint64_t held_share(const struct held *user, const struct held *all, uint64_t most)
 {
 	uint64_t names = half(2 * most, all->names - user->names);

@@ -23,6 +23,10 @@ struct held {
 /* What a user may have, however much others have: one name with a path of any length at least. */
 #define HELD_LEAST 100
 
+/* Returns how much a user may have of something of which all users together have `all`: half of
+ * what the others leave of twice `most`, but at least HELD_LEAST and at most `most`. */
+uint64_t held_part(uint64_t user, uint64_t all, uint64_t most);
+
 /* What a user may have as long as others have what they have: half of what these leave of twice
  * `most`, so that as much is left for the next one; `most`, if no other user has any. */
 uint64_t held_share(const struct held *user, const struct held *all, uint64_t most);

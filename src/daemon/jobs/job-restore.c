@@ -35,7 +35,7 @@ struct job_restore {
 	filesystem_t filesystem;
 	uint64_t view_number;
 	struct chunk *chunk;
-	struct name_restore names[CHUNK];
+	struct name_restore *names; /* one for each of the chunk */
 	struct outcome *outcome;
 	bool alone;   /* no other host deletes in the job, or nothing goes back */
 	bool certain; /* job_knows_staged() */
@@ -58,6 +58,8 @@ static void end_chunk(struct job_restore *b)
 		outcome_record(b->outcome, b->j->jobs->context->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
+	free(b->names);
+	b->names = NULL;
 	fd_closep(&b->absent_fd);
 }
 
@@ -375,7 +377,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		r = b->j->unmarked;
 	if (r >= 0 && c->n > 0) {
 		b->outcome = outcome_new(b->j->r.id);
-		r = b->outcome ? 0 : -ENOMEM;
+		b->names = calloc(c->n, sizeof(*b->names));
+		r = b->outcome && b->names ? 0 : -ENOMEM;
 	}
 	/* A read fails with the writes of its transaction. */
 	if (r < 0 && (retry_helps(r) || b->interruptions < UNREAD_MAX))

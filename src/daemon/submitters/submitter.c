@@ -248,17 +248,50 @@ static struct submitter *submitter_free(struct submitter *submitter)
 	return NULL;
 }
 
+/* What the submitters of an account may take in memory. That is enough for a thousand sets of
+ * credentials with few groups. */
+#define SUBMITTER_BYTES_MOST MiB(1)
+
+/* With its staging area. */
+static uint64_t bytes_of(const struct credentials *id)
+{
+	return KiB(1) + id->n_groups * sizeof(*id->groups);
+}
+
+static struct submitter *submitter_find(const struct submitters *submitters,
+					const struct credentials *id)
+{
+	struct submitter *submitter;
+
+	LIST_FOREACH(submitter, &submitters->list, link)
+		if (same_credentials(&submitter->id, id))
+			break;
+	return submitter;
+}
+
+bool submitter_has_room(const struct submitters *submitters, const struct credentials *id)
+{
+	uid_t account = account_of(id->uid);
+	const struct user *u;
+
+	LIST_FOREACH(u, &submitters->users, link)
+		if (u->account == account)
+			break;
+	return account == 0 || !u || u->submitter_bytes + bytes_of(id) <= SUBMITTER_BYTES_MOST ||
+	       submitter_find(submitters, id);
+}
+
 int submitter_get(struct submitter **ret, struct submitters *submitters,
 		  const struct credentials *id)
 {
 	size_t size = id->n_groups * sizeof(*id->groups);
 	struct submitter *submitter;
 
-	LIST_FOREACH(submitter, &submitters->list, link)
-		if (same_credentials(&submitter->id, id)) {
-			*ret = submitter_ref(submitter);
-			return 0;
-		}
+	submitter = submitter_find(submitters, id);
+	if (submitter) {
+		*ret = submitter_ref(submitter);
+		return 0;
+	}
 	submitter = calloc(1, sizeof(*submitter));
 	if (!submitter)
 		return -ENOMEM;
@@ -274,6 +307,7 @@ int submitter_get(struct submitter **ret, struct submitters *submitters,
 	}
 	if (size > 0)
 		memcpy(submitter->id.groups, id->groups, size);
+	submitter->user->submitter_bytes += bytes_of(id);
 	LIST_INSERT_HEAD(&submitters->list, submitter, link);
 	*ret = submitter;
 	return 0;
@@ -292,6 +326,7 @@ static void submitter_drop_if_unused(struct submitter *submitter)
 	if (submitter->refs > 0 || !LIST_EMPTY(&submitter->intakes))
 		return;
 	LIST_REMOVE(submitter, link);
+	submitter->user->submitter_bytes -= bytes_of(&submitter->id);
 	submitter_free(submitter);
 }
 

@@ -45,7 +45,8 @@ struct user {
 	uid_t account; /* 0: root, and no other id is that */
 	unsigned refs;
 	LIST_HEAD(attendant_list, attendant) attendants;
-	uint64_t jobs; /* unfinished, and being submitted */
+	uint64_t jobs;            /* unfinished, and being submitted */
+	uint64_t submitter_bytes; /* what its submitters take in memory, groups included */
 	struct held held;
 	uint64_t served; /* when a job of it began last, on the manager's count */
 };
@@ -101,6 +102,9 @@ void submitters_done(struct submitters *s);
 /* The submitter with those credentials, made if there is none. Drop it with submitter_unref. */
 int submitter_get(struct submitter **ret, struct submitters *submitters,
 		  const struct credentials *id);
+/* Returns false if another submitter with these credentials would take too much memory: an account
+ * has up to 65,536 subordinate ids, and processes with as many groups each. */
+bool submitter_has_room(const struct submitters *submitters, const struct credentials *id);
 struct submitter *submitter_ref(struct submitter *submitter);
 struct submitter *submitter_unref(struct submitter *submitter);
 static inline void submitter_unrefp(struct submitter **submitter)

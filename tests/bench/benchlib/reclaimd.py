@@ -19,12 +19,14 @@ def status_fields(path):
 class Daemon:
     """A reclaimd of the release build, with its state below `base`."""
 
-    def __init__(self, work, base, build, name):
+    def __init__(self, work, base, build, name, config=""):
         self._programs = os.path.join(build, "bin")
         self.runtime = work.dir(name, "run")
         state, etc = os.path.join(base, name, "state"), work.dir(name, "etc")
         os.makedirs(state, 0o700)
         os.chmod(state, 0o700)
+        with open(os.path.join(etc, "reclaimd.yaml"), "w", encoding="ascii") as file:
+            file.write(config)
         self._command = [
             self.program("reclaimd"), "--no-bus", "--state-directory=" + state,
             "--runtime-directory=" + self.runtime, "--configuration-directory=" + etc,
