@@ -258,9 +258,9 @@ struct awake {
 	struct job *job;
 };
 
-static void on_awake(int r, struct job *j, void *userdata)
+static void on_awake(int r, struct job_stub *s, void *userdata)
 {
-	*(struct awake *)userdata = (struct awake){ true, j };
+	*(struct awake *)userdata = (struct awake){ true, s->job };
 	ck_assert_int_eq(r, 0);
 }
 

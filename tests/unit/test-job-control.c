@@ -5,7 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/jobs/job-rest.h"
+#include "daemon/jobs/schedule.h"
 #include "job-world.h"
+#include "store/store-internal.h"
 
 static struct job_world w;
 
@@ -247,6 +250,101 @@ START_TEST(test_control_refuses_change_of_what_is_put_back)
 }
 END_TEST
 
+/* ---- records that cannot be read ---------------------------------------------------------- */
+
+static bool changed;
+
+static int rename_away(struct store *s, void *userdata)
+{
+	(void)userdata;
+	return statement_exec(s, "ALTER TABLE jobs RENAME TO jobs_away");
+}
+
+static int rename_back(struct store *s, void *userdata)
+{
+	(void)userdata;
+	return statement_exec(s, "ALTER TABLE jobs_away RENAME TO jobs");
+}
+
+static void on_renamed(int r, void *userdata)
+{
+	(void)userdata;
+	ck_assert_int_eq(r, 0);
+	changed = true;
+}
+
+static void set_readable(bool readable)
+{
+	changed = false;
+	ck_assert_int_eq(store_queue_post(w.context.store, readable ? rename_back : rename_away,
+					  on_renamed, NULL),
+			 0);
+	job_world_until(&w, changed);
+}
+
+static struct job_stub *resting(uint64_t id)
+{
+	struct job_stub *s = job_table_find(&w.jobs.table, id);
+
+	ck_assert_ptr_nonnull(s);
+	job_world_until(&w, !s->job);
+	return s;
+}
+
+static int awake_error;
+
+static void on_awake(int r, struct job_stub *s, void *userdata)
+{
+	ck_assert_ptr_eq(s, userdata);
+	ck_assert_ptr_null(s->job);
+	awake_error = r;
+}
+
+/* The job stays held, and can be restored later. */
+START_TEST(test_attack_65_held_job_whose_record_cannot_be_read)
+{
+	uint64_t id = held();
+	struct job_stub *s = resting(id);
+
+	set_readable(false);
+	schedule_withhold(s);
+	ck_assert_uint_eq(s->due.index, 0);
+	awake_error = 0;
+	job_wake(s, on_awake, s);
+	job_world_until(&w, awake_error < 0);
+	/* A call that could not be done releases the job. */
+	schedule_release(s);
+	ck_assert_uint_gt(s->due.index, 0);
+	ck_assert_int_eq(s->phase, PHASE_HELD);
+	ck_assert_ptr_eq(job_table_find(&w.jobs.table, id), s);
+	ck_assert(!job_world_has(&w, "data/a"));
+	set_readable(true);
+	ck_assert_int_eq(access(job_world_staged(&w, id), F_OK), 0);
+	ck_assert_int_eq(job_world_control(&w, CONTROL_RESTORE, id), ERROR_NONE);
+	ck_assert(job_world_has(&w, "data/a"));
+}
+END_TEST
+
+/* The job is held until its record can be read, and then deleted. */
+START_TEST(test_attack_65_window_ends_while_the_record_cannot_be_read)
+{
+	struct job_stub *s;
+	uint64_t id, due;
+
+	file_make(w.mount, "data/a", "old");
+	id = job_world_submit(&w, "data/a", USEC_PER_SEC);
+	s = resting(id);
+	due = s->due.usec;
+	set_readable(false);
+	job_world_until(&w, s->due.index > 0 && s->due.usec > due);
+	ck_assert_int_eq(s->phase, PHASE_HELD);
+	ck_assert_ptr_null(s->job);
+	set_readable(true);
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_DONE);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -261,6 +359,8 @@ int main(void)
 		test_control_withdraw_puts_back_and_says_why,
 		test_control_withdraw_pauses_where_it_cannot_put_back,
 		test_control_restore_of_what_was_withdrawn,
+		test_attack_65_held_job_whose_record_cannot_be_read,
+		test_attack_65_window_ends_while_the_record_cannot_be_read,
 	};
 
 	return job_world_run("job-control", &w, tests, ELEMENTSOF(tests));

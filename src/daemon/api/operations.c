@@ -151,6 +151,11 @@ static struct job_stub *find(struct operations *o, const struct caller *c, uint6
 	return NULL;
 }
 
+static void fail_unread(struct failure *f, const struct job_stub *s, int error)
+{
+	failure_errno(f, error, "job %" PRIu64 " is unchanged, its record cannot be read", s->id);
+}
+
 static int compare_ids(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -160,30 +165,35 @@ static int compare_ids(const void *a, const void *b)
 
 static void several_begin(struct several *s);
 
-static void one_done(struct job *j, const struct failure *f, void *userdata)
+/* Ends the part of the call that concerns one job. If it failed and the job is unfinished, `stub`
+ * is the job's, so that it waits again for what it waited for before the call; otherwise NULL. */
+static void one_end(struct several *s, struct job_stub *stub, const struct failure *f)
 {
-	struct several *s = userdata;
-
 	if (f->cause && !s->failure.cause)
 		s->failure = *f;
-	if (f->cause && j)
-		schedule_release(j->stub);
+	if (f->cause && stub)
+		schedule_release(stub);
 	s->open--;
 	several_begin(s);
 }
 
-static void on_awake(int r, struct job *j, void *userdata)
+static void one_done(struct job *j, const struct failure *f, void *userdata)
+{
+	one_end(userdata, f->cause ? j->stub : NULL, f);
+}
+
+static void on_awake(int r, struct job_stub *stub, void *userdata)
 {
 	struct several *s = userdata;
 	struct failure f = { 0 };
 
 	if (r < 0) {
-		failure_errno(&f, r, "the record of a job cannot be read");
-		one_done(NULL, &f, s);
+		fail_unread(&f, stub, r);
+		one_end(s, stub, &f);
 	} else if (s->verb == CONTROL_CHANGE) {
-		control_change(j, &s->to, one_done, s);
+		control_change(stub->job, &s->to, one_done, s);
 	} else {
-		control_begin(s->verb, j, NULL, one_done, s);
+		control_begin(s->verb, stub->job, NULL, one_done, s);
 	}
 }
 
@@ -198,7 +208,7 @@ static void one_begin(struct several *s, uint64_t id)
 		return;
 	}
 	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " has just finished", id);
-	one_done(NULL, &f, s);
+	one_end(s, NULL, &f);
 }
 
 static void several_begin(struct several *s)
@@ -279,13 +289,14 @@ static void restoring_end(struct job *j, const struct failure *f, void *userdata
 	free(r);
 }
 
-static void on_awake_to_restore(int e, struct job *j, void *userdata)
+static void on_awake_to_restore(int e, struct job_stub *s, void *userdata)
 {
 	struct restoring *r = userdata;
+	struct job *j = s->job;
 	struct failure f = { 0 };
 
 	if (e < 0)
-		failure_errno(&f, e, "the record of job %" PRIu64 " cannot be read", r->id);
+		fail_unread(&f, s, e);
 	else if (r->to.name && j->r.names > 1)
 		failure_set(&f, ERROR_INVALID_ARGUMENT,
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "

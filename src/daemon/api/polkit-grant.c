@@ -30,11 +30,11 @@ struct making {
 	void *userdata;
 };
 
-static void on_awake(int r, struct job *j, void *userdata)
+static void on_awake(int r, struct job_stub *s, void *userdata)
 {
 	struct making *m = userdata;
 
-	m->grant->path = r >= 0 ? strdup(j->r.path) : NULL;
+	m->grant->path = r >= 0 ? strdup(s->job->r.path) : NULL;
 	if (!m->grant->path)
 		m->grant = grant_free(m->grant);
 	m->made(r < 0 ? r : m->grant ? 0 : -ENOMEM, m->grant, m->userdata);

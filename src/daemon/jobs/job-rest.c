@@ -122,15 +122,16 @@ static void wake_done(int r, void *userdata)
 		r = -ESTALE;
 	if (r >= 0)
 		r = job_awaken(s, &w->r);
-	if (r < 0)
+	if (r < 0 && !s->jobs->unreadable)
 		log_line(LOG_ERR, "The record of job %" PRIu64 " cannot be read: %s", s->id,
 			 strerror(-r));
-	else if (s->job->phase == PHASE_QUEUED && s->due.index > 0)
+	s->jobs->unreadable = r < 0;
+	if (r >= 0 && s->job->phase == PHASE_QUEUED && s->due.index > 0)
 		s->job->retry_usec = deadline_of(s);
 	s->wake = NULL;
 	while ((waiter = STAILQ_FIRST(&w->waiters))) {
 		STAILQ_REMOVE_HEAD(&w->waiters, next);
-		waiter->awake(MIN(r, 0), s->job, waiter->userdata);
+		waiter->awake(MIN(r, 0), s, waiter->userdata);
 		free(waiter);
 	}
 	if (r >= 0)
@@ -166,7 +167,7 @@ void job_wake(struct job_stub *s, job_awake_t awake, void *userdata)
 	int r = 0;
 
 	if (s->job) {
-		awake(0, s->job, userdata);
+		awake(0, s, userdata);
 		return;
 	}
 	waiter = malloc(sizeof(*waiter));
@@ -174,7 +175,7 @@ void job_wake(struct job_stub *s, job_awake_t awake, void *userdata)
 		r = wake_begin(s);
 	if (!waiter || r < 0) {
 		free(waiter);
-		awake(-ENOMEM, NULL, userdata);
+		awake(-ENOMEM, s, userdata);
 		return;
 	}
 	*waiter = (struct waiter){ .awake = awake, .userdata = userdata };
@@ -184,12 +185,13 @@ void job_wake(struct job_stub *s, job_awake_t awake, void *userdata)
 /* ---- turns ------------------------------------------------------------------------------------
  */
 
-static void on_turn(int r, struct job *j, void *userdata)
+static void on_turn(int r, struct job_stub *s, void *userdata)
 {
-	struct job_stub *s = userdata;
-	struct jobs *jobs = s->jobs;
+	struct jobs *jobs = userdata;
 
 	if (r >= 0) {
+		struct job *j = s->job;
+
 		jobs->turn(j);
 		job_rest_later(j);
 		return;
@@ -209,7 +211,7 @@ static void turns_begin(struct jobs *jobs)
 		s->place = STUB_NOWHERE;
 		s->has_turn = true;
 		jobs->n_turns++;
-		job_wake(s, on_turn, s);
+		job_wake(s, on_turn, jobs);
 	}
 }
 

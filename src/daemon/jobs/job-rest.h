@@ -11,9 +11,9 @@
 
 #include "job.h"
 
-/* Called once, with r 0 and the job, or with a negative errno and NULL if the record could not be
- * read. The job does not fall asleep before the call returns. */
-typedef void (*job_awake_t)(int r, struct job *j, void *userdata);
+/* Is called once. If r is 0, s->job is the job, which does not rest again before the call returns.
+ * If r is a negative errno, the record could not be read, and the job rests as before. */
+typedef void (*job_awake_t)(int r, struct job_stub *s, void *userdata);
 
 /* Calls `awake` in this call if the job does not rest, otherwise when its record has been read. */
 void job_wake(struct job_stub *s, job_awake_t awake, void *userdata);

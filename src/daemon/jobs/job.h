@@ -157,6 +157,7 @@ struct jobs {
 	struct rest_list may_rest; /* job-rest.h */
 	struct job_list turns;     /* stubs that wait for their turn to be woken: job-rest.h */
 	unsigned n_turns;          /* jobs whose turn it is */
+	bool unreadable; /* true if the last record that was to be read could not be read */
 	sd_event_source *rest_source;
 	struct remainder_list remainders;
 	struct mark_removal_list mark_removals; /* withdrawal.c */

@@ -104,11 +104,9 @@ static void begin_all(struct jobs *jobs)
 	}
 }
 
-static void on_awake(int r, struct job *j, void *userdata)
+static void on_awake(int r, struct job_stub *s, void *userdata)
 {
-	struct job_stub *s = userdata;
-
-	(void)j;
+	(void)userdata;
 	s->area->waking = false;
 	s->jobs->waking--;
 	if (r < 0 && s->place == STUB_QUEUED) {
@@ -123,7 +121,7 @@ static void wake_chosen(struct job_stub *s)
 {
 	s->area->waking = true;
 	s->jobs->waking++;
-	job_wake(s, on_awake, s);
+	job_wake(s, on_awake, NULL);
 }
 
 static int on_schedule(sd_event_source *source, void *userdata)
@@ -225,10 +223,13 @@ void schedule_release(struct job_stub *s)
 {
 	enum job_phase phase = s->job ? s->job->phase : s->phase;
 
-	if (!job_phase_is(phase, IN_PHASE(HELD) | IN_PHASE(QUEUED)) || s->takes_back ||
-	    s->place != STUB_NOWHERE || s->due.index > 0)
+	if (s->place != STUB_NOWHERE || s->due.index > 0)
 		return;
-	if (s->job)
+	if (!s->job && s->takes_back)
+		job_turn_wait(s);
+	else if (!job_phase_is(phase, IN_PHASE(HELD) | IN_PHASE(QUEUED)))
+		return;
+	else if (s->job)
 		schedule_job(s->job);
 	else
 		schedule_stub(s);
