@@ -67,14 +67,20 @@ int history_open(struct store *s)
 int history_add(struct store *s, uint64_t id)
 {
 	s->history_changed = true;
-	/* The size is an estimate of the space that the rows of the job take in the file. */
+	/* Jobs from spools whose names were put back have accounts of their own, with 1 << 32
+	 * added to the user. The size is an estimate of the space that the rows of the job take in
+	 * the file. For each name it is the mean of the smallest and the largest row, because it
+	 * would take too long to read a million of them. */
 	return statement_run(
 		s,
 		"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, "
 		"kind, names, entries, bytes, entries_done, bytes_freed, errors, held_until, "
 		"started, finished, origin, path), "
+		"uid + ((state IN (8, 9) AND substr(origin, 1, 6) IS CAST('spool:' AS BLOB)) << "
+		"32), "
+		"finished, "
 		"600 + 2 * (length(path) + length(origin)) + length(groups) + length(message) + "
-		"(SELECT coalesce(sum(length(name) + 64), 0) FROM entries WHERE job = id) + "
+		"names * 200 + "
 		"(SELECT coalesce(sum(length(dirs.path) + 64), 0) FROM dirs WHERE job = id) + "
 		"(SELECT coalesce(sum(length(problems.path) + length(what) + 32), 0) "
 		"FROM problems WHERE job = id) "

@@ -19,7 +19,7 @@
 #define STEP_ROWS "500"
 
 /* A submit that found no space waits this long for history to be removed. */
-#define ROOM_USEC (5 * USEC_PER_SEC)
+#define ROOM_USEC USEC_PER_SEC
 
 /* A step moves this many pages, 1 MiB, from the end of the file to free pages in it. */
 #define STEP_PAGES "256"
@@ -31,6 +31,9 @@ enum { SHORT_BYTES = 1 << 20 };
 /* Free pages are reused by later jobs. The file shrinks if they are more than this part of it. */
 enum { FREE_PART = 4, FREE_PAGES_LEAST = 256 };
 
+/* The accounts of users are below this, and those of names put back into spools are not. */
+#define RETURNED_ACCOUNT (1ULL << 32)
+
 void store_history_limit(struct store *s, const struct history_limits *limits)
 {
 	s->limits = *limits;
@@ -38,12 +41,14 @@ void store_history_limit(struct store *s, const struct history_limits *limits)
 }
 
 /* Finds the next job to be removed: the oldest one that is too old, or the oldest one of the
- * account with the largest share of a limit, if a limit is exceeded. Returns 1, 0 if there is none,
- * or a negative errno. */
+ * account with the largest share of a limit, if a limit is exceeded. A full
+ * filesystem is no reason to forget what was put back into a spool, because the spool would delete
+ * it again. Returns 1, 0 if there is none, or a negative errno. */
 static int find_job(struct store *s, uint64_t *ret_id)
 {
 	const struct history_limits *l = &s->limits;
-	uint64_t bytes = s->is_short ? MIN(l->bytes, (uint64_t)SHORT_BYTES) : l->bytes, owner;
+	uint64_t bytes = s->is_short ? MIN(l->bytes, (uint64_t)SHORT_BYTES) : l->bytes;
+	uint64_t accounts = s->is_short ? RETURNED_ACCOUNT : UINT64_MAX, account;
 	int r;
 
 	r = statement_number(s,
@@ -53,16 +58,16 @@ static int find_job(struct store *s, uint64_t *ret_id)
 	if (r != 0)
 		return r;
 	r = statement_number(s,
-			     "SELECT owner FROM accounts WHERE jobs > ?1 / 2 OR size > ?2 / 2 OR "
-			     "(SELECT sum(jobs) > ?1 OR sum(size) > ?2 FROM accounts) "
+			     "SELECT account FROM accounts WHERE account < ?3 AND "
+			     "(jobs > ?1 / 2 OR size > ?2 / 2 OR (SELECT sum(jobs) > ?1 OR "
+			     "sum(size) > ?2 FROM accounts WHERE account < ?3)) "
 			     "ORDER BY max(jobs * 1.0 / ?1, size * 1.0 / ?2) DESC LIMIT 1",
-			     PARAMETERS(BOUND(l->jobs), BOUND(bytes)), &owner);
+			     PARAMETERS(BOUND(l->jobs), BOUND(bytes), BOUND(accounts)), &account);
 	if (r <= 0)
 		return r;
-	return statement_number(s,
-				"SELECT id FROM jobs WHERE uid = ? AND finished > 0 "
-				"AND state >= 5 ORDER BY finished LIMIT 1",
-				PARAMETERS(NUMBER(owner)), ret_id);
+	return statement_number(
+		s, "SELECT job FROM history WHERE account = ? ORDER BY finished LIMIT 1",
+		PARAMETERS(NUMBER(account)), ret_id);
 }
 
 /* Deletes some rows of a job or, if it has no more, the job. */

@@ -33,7 +33,6 @@ static const char *const steps[] = {
 	"  others_entries INTEGER NOT NULL, others_bytes INTEGER NOT NULL);"
 	"CREATE INDEX jobs_unfinished ON jobs (id) WHERE state < 5;"
 	"CREATE INDEX jobs_finished ON jobs (finished) WHERE finished > 0;"
-	"CREATE INDEX jobs_finished_of ON jobs (uid, finished) WHERE finished > 0;"
 	"CREATE INDEX jobs_returned ON jobs (id) WHERE "
 	"  substr(origin, 1, 6) = CAST('spool:' AS BLOB) AND (finished = 0 OR state IN (8, 9));"
 	"CREATE TABLE dirs ("
@@ -52,22 +51,25 @@ static const char *const steps[] = {
 	"  is_error INTEGER NOT NULL, PRIMARY KEY (job, seq)) WITHOUT ROWID;"
 	"CREATE TABLE meta (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 	/* The fields of finished jobs that lists show, and the size of all rows of the job; see
-	 * store-history.c. There is an index for each filter of a list. */
+	 * store-history.c. There is an index for each filter of a list. An account is a user, or
+	 * what was put back into spools for a user. */
 	"CREATE TABLE history ("
 	"  job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
 	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL,"
-	"  size INTEGER NOT NULL);"
+	"  account INTEGER NOT NULL, finished INTEGER NOT NULL, size INTEGER NOT NULL);"
 	"CREATE INDEX history_owner ON history (owner, outcome);"
 	"CREATE INDEX history_outcome ON history (outcome);"
+	"CREATE INDEX history_oldest ON history (account, finished);"
 	/* The number and the size of the finished jobs of each account. */
-	"CREATE TABLE accounts (owner INTEGER PRIMARY KEY, jobs INTEGER NOT NULL,"
+	"CREATE TABLE accounts (account INTEGER PRIMARY KEY, jobs INTEGER NOT NULL,"
 	"  size INTEGER NOT NULL);"
 	"CREATE TRIGGER history_added AFTER INSERT ON history BEGIN "
-	"  INSERT INTO accounts VALUES (new.owner, 1, new.size) ON CONFLICT (owner) "
+	"  INSERT INTO accounts VALUES (new.account, 1, new.size) ON CONFLICT (account) "
 	"  DO UPDATE SET (jobs, size) = (jobs + 1, size + new.size); END;"
 	"CREATE TRIGGER history_removed AFTER DELETE ON history BEGIN "
-	"  UPDATE accounts SET (jobs, size) = (jobs - 1, size - old.size) WHERE owner = old.owner; "
-	"  DELETE FROM accounts WHERE owner = old.owner AND jobs = 0; END;",
+	"  UPDATE accounts SET (jobs, size) = (jobs - 1, size - old.size) "
+	"  WHERE account = old.account; "
+	"  DELETE FROM accounts WHERE account = old.account AND jobs = 0; END;",
 };
 
 int schema_version(void)

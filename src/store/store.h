@@ -229,7 +229,8 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 int store_history_last(struct store *s, uint64_t *ret_id);
 
 /* How much history is kept. A job of the account with the most history is removed first, and the
- * oldest job of an account first. */
+ * oldest job of an account first. Jobs whose names were put back into spools have accounts of their
+ * own. */
 struct history_limits {
 	uint64_t before_usec; /* jobs that finished before this time are removed */
 	uint64_t jobs, bytes; /* of all accounts together; one account may have half of each */

@@ -60,7 +60,7 @@ START_TEST(every_key_is_read)
 		      "urgent: {below: 20G, until: 40G}\n"
 		      "staging: off\n"
 		      "history: 0\n"
-		      "limits: {jobs-per-user: 7, names-per-user: 1234, history-jobs: 5, "
+		      "limits: {jobs-per-user: 7, names-per-user: 1234, history-jobs: 5000, "
 		      "history-size: 2M}\n"
 		      "protect: [/srv/keep, /srv/a]\n");
 	ck_assert_uint_eq(c->undo_usec, HOUR / 12);
@@ -102,7 +102,7 @@ START_TEST(every_key_is_read)
 	ck_assert_uint_eq(c->history_usec, 0);
 	ck_assert_uint_eq(c->jobs_per_user, 7);
 	ck_assert_uint_eq(c->names_per_user, 1234);
-	ck_assert_uint_eq(c->history_jobs, 5);
+	ck_assert_uint_eq(c->history_jobs, 5000);
 	ck_assert_uint_eq(c->history_bytes, 2 << 20);
 	ck_assert_str_eq(c->protect[0], "/srv/keep");
 	ck_assert_str_eq(c->protect[1], "/srv/a");

@@ -8,6 +8,7 @@
 #include "store-support.h"
 #include "support.h"
 #include "base/macros.h"
+#include "store/store-internal.h"
 
 /* Bytes that are no text in any encoding. */
 #define ODD "/a\x01\xff\xfe\n'\"%s\xc3(\x80"
@@ -598,6 +599,32 @@ START_TEST(test_attack_49_oldest_jobs_of_the_largest_account_go_first)
 }
 END_TEST
 
+START_TEST(names_put_back_into_spools_are_remembered)
+{
+	struct job_record job = { .state = JOB_RESTORED, .uid = 1, .origin = "spool:/a" };
+	struct job_filter all = { 0 };
+	struct state_dir d;
+	struct store *s;
+	uint64_t id;
+
+	state_make(&d);
+	s = state_open(&d);
+	for (job.finished_usec = 1; job.finished_usec <= 2; job.finished_usec++)
+		ck_assert_int_eq(store_job_add(s, &job, &id), 0); /* 1 and 2 */
+	for (int i = 0; i < 30; i++)
+		add_finished(s, 1, 100000); /* 3 to 32 */
+	s->is_short = true;
+	ck_assert_int_eq(store_history_step(s), 1);
+	assert_history(s, &(struct job_filter){ .limit = 3 }, "1 2 4 ");
+	limit_history(s, 0, 4, UINT64_MAX);
+	assert_history(s, &all, "1 2 31 32 ");
+	limit_history(s, 2, 4, UINT64_MAX);
+	assert_history(s, &all, "2 31 32 ");
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
 START_TEST(the_file_shrinks_with_the_history)
 {
 	struct state_dir d;
@@ -700,6 +727,7 @@ int main(void)
 		the_first_thousand_problems_are_kept,
 		problems_of_a_job_are_limited_by_size,
 		test_attack_49_oldest_jobs_of_the_largest_account_go_first,
+		names_put_back_into_spools_are_remembered,
 		the_file_shrinks_with_the_history,
 		history_is_forgotten_with_all_it_had,
 		a_transaction_is_all_or_nothing,
