@@ -601,7 +601,9 @@ END_TEST
 
 START_TEST(names_put_back_into_spools_are_remembered)
 {
-	struct job_record job = { .state = JOB_RESTORED, .uid = 1, .origin = "spool:/a" };
+	struct job_record job = {
+		.state = JOB_RESTORED, .uid = 1, .origin = "spool:/a", .names = 100000
+	};
 	struct job_filter all = { 0 };
 	struct state_dir d;
 	struct store *s;
