@@ -18,7 +18,7 @@
 #include "base/macros.h"
 #include "config/config.h"
 
-#define WORDS_MOST 16
+#define WORDS_MOST 24
 #define READ_BYTES KiB(64)
 
 struct policy_process {
