@@ -72,13 +72,32 @@ static void area_release(struct job_restore *b)
 	b->uses_area = false;
 }
 
+static int do_nothing(struct store *s, void *userdata)
+{
+	(void)s;
+	(void)userdata;
+	return 0;
+}
+
+static void on_recorded(int r, void *userdata)
+{
+	struct job_restore *b = userdata;
+
+	(void)r; /* the result is the same if it could not be recorded */
+	b->done(b->j, &b->result, b->userdata);
+	free(b);
+}
+
 static void finish(struct job_restore *b)
 {
 	end_chunk(b);
 	area_release(b);
 	sd_event_source_disable_unref(b->timer);
-	b->done(b->j, &b->result, b->userdata);
-	free(b);
+	/* The user will ask for the problems, so these are recorded before the answer. */
+	if (b->result.lost > 0 &&
+	    store_queue_post(b->j->jobs->context->store, do_nothing, on_recorded, b) >= 0)
+		return;
+	on_recorded(0, b);
 }
 
 /* Nothing more can be put back, because of an error of the staging area. */

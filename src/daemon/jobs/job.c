@@ -38,7 +38,7 @@ int jobs_reserve(struct jobs *jobs, size_t n)
 		return r;
 	while (size < n)
 		size *= 2;
-	buckets = calloc(size, sizeof(*buckets));
+	buckets = calloc(size, sizeof(struct job_stub *));
 	if (!buckets)
 		return -ENOMEM;
 	free(t->buckets);
