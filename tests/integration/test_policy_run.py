@@ -1175,6 +1175,11 @@ class Watermarks(Case):
         self.daemon.process.send_signal(signal.SIGHUP)
         self.daemon.wait_said("was read again")
 
+    def wait_measured(self, job):
+        """A run compares what is free before and after its job, so nothing may be written until it ends."""
+        self.until(lambda: [p for p in json.loads(self.ctl("list", "--json").out)
+                            if p["last"] and p["last"]["job"] == job and p["last"]["gained_bytes"]])
+
     def test_min_free_deletes_up_to_mark(self):
         keep = self.make("keep", 100, "x" * fixture.MIB)
         self.watch("match: 'f*', min-free: {below: 30%, until: 50%}, max-delete: 100%")
@@ -1189,6 +1194,7 @@ class Watermarks(Case):
             self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
             left = sorted(self.left() - {"keep"})
             self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
+            self.wait_measured(round + 1)
         self.assertTrue(os.path.exists(keep))
 
     def test_min_free_inodes_deletes_up_to_mark(self):
@@ -1299,9 +1305,7 @@ class Watermarks(Case):
             job = c.signal("JobFinished").body
             self.assertEqual((job[0], job[2]), (round + 1, "done"))
             self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
-            # The run compares what is free before and after, so nothing may be written until it ends.
-            self.until(lambda: [p for p in json.loads(self.ctl("list", "--json").out)
-                                if p["last"] and p["last"]["job"] == round + 1 and p["last"]["gained_bytes"]])
+            self.wait_measured(round + 1)
         self.assertNotIn("could not run", self.daemon.said())
 
     def test_min_free_waits_for_space_under_way(self):
