@@ -107,7 +107,7 @@ _reclaimctl() {
 	set) options="--priority= --by= --no-ask-password $machine" ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
-	fleet) options='--database= --configuration-directory= --dry-run' ;;
+	fleet) options='--database= --configuration-directory=' ;;
 	policy) options="--user --latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ] && [[ $cur != -* ]]; then
@@ -122,7 +122,7 @@ _reclaimctl() {
 		fi
 		case $verb in
 		help) mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
-		fleet) ((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'hosts units adopt init' -- "$cur") ;;
+		fleet) ((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'hosts units init' -- "$cur") ;;
 		policy)
 			if ((COMP_CWORD == verb_at + 1)); then
 				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")

@@ -42,7 +42,7 @@ function __reclaimctl_policy_needs_what
 end
 
 function __reclaimctl_fleet_needs_what
-    __reclaimctl_verb_is fleet; and not string match -qr '^(hosts|units|adopt|init)$' -- (commandline -opc)[2..]
+    __reclaimctl_verb_is fleet; and not string match -qr '^(hosts|units|init)$' -- (commandline -opc)[2..]
 end
 
 function __reclaimctl_help_needs_verb
@@ -105,7 +105,7 @@ __reclaimctl_option 'cancel pause resume restore set' -l no-ask-password -d 'nev
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
-__reclaimctl_option 'run submit trim policy fleet' -l dry-run -d 'check, change nothing'
+__reclaimctl_option 'run submit trim policy' -l dry-run -d 'check, change nothing'
 
 __reclaimctl_option 'run trim policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
 __reclaimctl_option run -l no-settle -d 'leave what is to be written back to the kernel'
@@ -147,6 +147,6 @@ __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan pin unpin devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry set' -a '(__reclaimctl_jobs)'
-complete -c reclaimctl -n __reclaimctl_fleet_needs_what -a 'hosts units adopt init'
+complete -c reclaimctl -n __reclaimctl_fleet_needs_what -a 'hosts units init'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'
 complete -c reclaimctl -n '__reclaimctl_verb_is policy; and not __reclaimctl_policy_needs_what' -a '(__reclaimctl_policies)'

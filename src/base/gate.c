@@ -67,11 +67,6 @@ uint64_t gate_lease_msec(void)
 	return number("RECLAIM_LEASE");
 }
 
-uint64_t gate_again_msec(void)
-{
-	return number("RECLAIM_AGAIN");
-}
-
 void gate(const char *point, const char *name)
 {
 	const char *want = getenv("RECLAIM_GATE");

@@ -15,10 +15,6 @@ int64_t gate_clock_usec(void);
  * 0: as long as it is otherwise. */
 uint64_t gate_lease_msec(void);
 
-/* After how long what jobs of this host have failed to adopt is adopted again, by the environment's
- * RECLAIM_AGAIN, in the same way. */
-uint64_t gate_again_msec(void);
-
 /* Stops the whole process (SIGSTOP), once, if the environment's RECLAIM_GATE is "POINT:NAME". */
 void gate(const char *point, const char *name);
 #else

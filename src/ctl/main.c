@@ -204,10 +204,8 @@ static const struct verb {
 	  verb_fleet,
 	  { { "fleet hosts", "the hosts that delete together" },
 	    { "fleet units", "what of their jobs is shared, and where" },
-	    { "fleet adopt [--dry-run] HOST", "end what a host that is gone has left" },
 	    { "fleet init", "set up or update their database" } },
 	  "reclaimctl fleet hosts\n"
-	  "reclaimctl fleet adopt --dry-run rack7\n"
 	  "reclaimctl fleet init --database=\"host=db dbname=reclaimd user=owner\"\n" },
 	{ "help",
 	  VERB_HELP,

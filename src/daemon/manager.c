@@ -349,7 +349,6 @@ static int build(struct manager *m)
 		r = operations_new(&m->operations, &m->jobs, reload, m);
 	if (r < 0)
 		return r;
-	operations_set_fleet(m->operations, &m->fleet);
 	pacers_configure(c->pacers, c->config);
 	return add_sources(m);
 }

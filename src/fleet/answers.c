@@ -103,10 +103,8 @@ static void on_join(struct companion *c, const PGresult *result)
 
 		if (!what || !name)
 			continue;
-		if (strcmp(what, "adopted") == 0)
-			report(c, FLEET_ADOPTED, &(struct adopted_message){ .host = name });
-		else if (strcmp(what, "wanted") == 0 && s && host &&
-			 field_number(result, i, 3, &units) >= 0)
+		if (strcmp(what, "wanted") == 0 && s && host &&
+		    field_number(result, i, 3, &units) >= 0)
 			(void)demand_set(&c->demand, (size_t)(s - c->shares), host,
 					 MIN(units, (uint64_t)CLAIMS_MOST));
 		else if (strcmp(what, "works") == 0 && s && host)
@@ -390,7 +388,7 @@ static void on_error(struct companion *c, enum statement which, const PGresult *
 
 	debug_log("the database answers %s: %s", code, text);
 	if (strcmp(code, "RC003") == 0 && which > STATEMENT_JOIN) {
-		/* It was taken for gone, and adopted, or the database is another one. */
+		/* An administrator removed this host, or the database is another one. */
 		c->joined = false;
 		c->life[0] = '\0';
 		send_join(c);
@@ -491,8 +489,5 @@ void answers_notice(const char *payload, void *userdata)
 	else if (strcmp(words[0], "revoke") == 0 &&
 		 number_read_between(words[2], 1, INT64_MAX, &n) >= 0)
 		on_revoke(c, words[1], (uint64_t)n);
-	else if (strcmp(words[0], "adopted") == 0 && fleet_name_is_valid(words[1]) &&
-		 strcmp(words[2], c->host) == 0)
-		report(c, FLEET_ADOPTED, &(struct adopted_message){ .host = words[1] });
 	session_go_on(c);
 }

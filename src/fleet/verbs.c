@@ -187,16 +187,6 @@ static int units(PGconn *conn, char **argv)
 		"LIMIT 1000) u))");
 }
 
-static int adopt(PGconn *conn, char **argv)
-{
-	const char *const v[] = { argv[0], argv[1] };
-	int r = execute(conn, "SELECT reclaimd.adopt($1, $2)", 2, v, NULL);
-
-	if (r == STATUS_DONE)
-		(void)puts("{}");
-	return r;
-}
-
 /* Says what a host would be refused for, without joining. */
 static int check(PGconn *conn, char **argv)
 {
@@ -243,7 +233,7 @@ int verbs_run(int argc, char **argv)
 		int (*run)(PGconn *conn, char **argv);
 	} verbs[] = {
 		{ "init", 0, init_verb }, { "hosts", 0, hosts }, { "units", 0, units },
-		{ "adopt", 2, adopt },    { "check", 0, check }, { "parse", 0, NULL },
+		{ "check", 0, check },    { "parse", 0, NULL },
 	};
 	const char *string = getenv(DATABASE_VARIABLE);
 	PGconn *conn = NULL;

@@ -13,7 +13,6 @@
  *   FORGET    the job has ended           DEMAND     units that other hosts would take now
  *                                         JOB        what is left of a job of this host
  *                                         PROBLEM    met with a job of this host by another one
- *                                         ADOPTED    what that host had is this host's now
  *                                         LEASE      how long this host's claims last
  *                                         WORKING    other hosts that delete now
  *
@@ -129,7 +128,6 @@
 	F(NUMBER, others_entries)                                                                  \
 	F(NUMBER, others_bytes)
 #define FIELDS_job_problem(F) F(NUMBER, job) F(TEXT, path) F(TEXT, what) F(ERROR, error)
-#define FIELDS_adopted_message(F) F(TEXT, host)
 /* By boot_usec: so long no other host is given what this one has claimed. */
 #define FIELDS_lease_message(F) F(NUMBER, until_usec)
 
@@ -152,7 +150,6 @@
 	R(wanted_message)                                                                          \
 	R(job_message)                                                                             \
 	R(job_problem)                                                                             \
-	R(adopted_message)                                                                         \
 	R(lease_message)                                                                           \
 	R(working_message)
 
@@ -177,7 +174,6 @@ FLEET_RECORDS(MESSAGE_STRUCT)
 	R(FLEET_DEMAND, wanted_message, nothing)                                                   \
 	R(FLEET_JOB, job_message, nothing)                                                         \
 	R(FLEET_PROBLEM, job_problem, nothing)                                                     \
-	R(FLEET_ADOPTED, adopted_message, nothing)                                                 \
 	R(FLEET_LEASE, lease_message, nothing)                                                     \
 	R(FLEET_WORKING, working_message, nothing)
 

@@ -22,8 +22,7 @@
  *   READ_MARK        MARK                        FREE_REMAINDERS  -
  *   WITHDRAW_MARK    DONE                        TAKE_REMAINDER   -
  *   REMOVE_MARK      DONE                        FLUSH            DONE
- *   ADOPT_MARK       MARK                        FILESYSTEM_ID    LISTING, DONE
- *   REMOVE_HOST      DONE
+ *                                                FILESYSTEM_ID    LISTING, DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -95,11 +94,9 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(BYTES, names)                                                                            \
 	F(OPT_FD, dirfd)                                                                           \
 	F(OPT_FD, names_fd)
-/* rmdir: what is no empty directory is refused; STAGE leaves it where it is. adopts: a host of the
- * fleet, from whose staging area of this user names are taken, which is refused otherwise.
- * view: the mount table of the process that asks, unless that is reclaimd. */
-#define FIELDS_validate_message(F)                                                                 \
-	F(NUMBER, session) F(BOOL, rmdir) F(OPT_NAME, adopts) F(OPT_FD, view)
+/* rmdir: what is no empty directory is refused; STAGE leaves it where it is. view: the mount table
+ * of the process that asks, unless that is reclaimd. */
+#define FIELDS_validate_message(F) F(NUMBER, session) F(BOOL, rmdir) F(OPT_FD, view)
 /* wants_dir: STAGED is to bring the directory that the names are in then. always: directories
  * also where the filesystem has no RENAME_NOREPLACE (worker/move.h). */
 #define FIELDS_stage_message(F)                                                                    \
@@ -135,14 +132,6 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(NAME, host)                                                                              \
 	F(OPT_TEXT, holder)                                                                        \
 	F(NAME, job)
-/* by: the host that has adopted it, which alone may; NULL: none has. */
-#define FIELDS_remove_mark_message(F) FIELDS_mark_place(F) F(OPT_NAME, by)
-/* by: the host that adopts it. look: it is only told what the mark says. leave: if it has adopted
- * it, it has left it instead, and the mark is never good again. */
-#define FIELDS_adopt_mark_message(F) FIELDS_mark_place(F) F(NAME, by) F(BOOL, look) F(BOOL, leave)
-/* A host's part of staging, which goes if nothing but its lock and empty directories are in it;
- * else -ENOTEMPTY. */
-#define FIELDS_remove_host_message(F) F(TEXT, mount_path) F(NUMBER, mnt_id) F(NAME, host)
 #define FIELDS_write_mark_message(F)                                                               \
 	FIELDS_mark_place(F) F(TEXT, space) F(ID, uid) F(ID, gid) F(BYTES, groups)                 \
 		F(TEXT, dir_name) F(IDENTITY, dir)
@@ -231,14 +220,11 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	F(OPT_TEXT, text)                                                                          \
 	F(OPT_FD, dir)
 /* What a mark says of a job (worker/marks.c): on whose authority it is, and which its directory in
- * staging is and how that is called, with an fsid of 0. by: the host that has adopted it, which is
- * told with the error -EALREADY, too, and so is dir_name, or ""; NULL: none that there can be.
- * left: it has left it. space: of which uid space the numbers are; that and dir_name: printable
- * ASCII without blanks and slashes, 1 to 200. groups: gid_t, PROTOCOL_MARK_GROUPS at most. */
+ * staging is and how that is called, with an fsid of 0. space: of which uid space the numbers are;
+ * that and dir_name: printable ASCII without blanks and slashes, 1 to 200. groups: gid_t,
+ * PROTOCOL_MARK_GROUPS at most. */
 #define FIELDS_mark_message(F)                                                                     \
 	F(ERROR, error)                                                                            \
-	F(OPT_NAME, by)                                                                            \
-	F(BOOL, left)                                                                              \
 	F(TEXT, space)                                                                             \
 	F(ID, uid)                                                                                 \
 	F(ID, gid)                                                                                 \
@@ -294,9 +280,6 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 	R(filesystem_id_message)                                                                   \
 	R(mark_place)                                                                              \
 	R(write_mark_message)                                                                      \
-	R(remove_mark_message)                                                                     \
-	R(adopt_mark_message)                                                                      \
-	R(remove_host_message)                                                                     \
 	R(mark_message)                                                                            \
 	R(run_message)                                                                             \
 	R(run_item)                                                                                \
@@ -342,12 +325,10 @@ PROTOCOL_RECORDS(MESSAGE_STRUCT)
 	R(REQUEST_DEMAND, demand_message, nothing)                                                 \
 	R(REQUEST_WRITE_MARK, write_mark_message, nothing)                                         \
 	R(REQUEST_READ_MARK, mark_place, nothing)                                                  \
-	R(REQUEST_REMOVE_MARK, remove_mark_message, nothing)                                       \
+	R(REQUEST_REMOVE_MARK, mark_place, nothing)                                                \
 	R(REQUEST_FILESYSTEM_ID, filesystem_id_message, nothing)                                   \
 	R(REQUEST_WITHDRAW_MARK, mark_place, nothing)                                              \
-	R(REQUEST_UNTIL, until_message, nothing)                                                   \
-	R(REQUEST_ADOPT_MARK, adopt_mark_message, nothing)                                         \
-	R(REQUEST_REMOVE_HOST, remove_host_message, nothing)
+	R(REQUEST_UNTIL, until_message, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
 	R(ANSWER_ALIVE, nothing, nothing)                                                          \

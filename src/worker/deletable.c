@@ -13,36 +13,8 @@
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "base/escape.h"
-#include "base/mounts.h"
 #include "base/staging-dir.h"
 #include "wire/protocol.h"
-
-static bool has_staging(const char *path)
-{
-	for (const char *p = path; (p = strstr(p, "/" STAGING_DIR)); p++) {
-		char end = p[strlen("/" STAGING_DIR)];
-
-		if (end == '\0' || end == '/')
-			return true;
-	}
-	return false;
-}
-
-/* Returns true if d is <mount>/.reclaim/@HOST/UID, of the user that this process is. */
-static bool is_adopted(const struct session_dir *d, const struct protect *p, const char *host)
-{
-	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
-	_cleanup_free_ char *part = NULL, *own = NULL;
-
-	if (!*host || !m || has_staging(m->root) || has_staging(m->target))
-		return false;
-	part = staging_dir_path(m->target, host);
-	if (!part || asprintf(&own, "%s/%u", part, (unsigned)geteuid()) < 0) {
-		own = NULL;
-		return false;
-	}
-	return strcmp(d->path, own) == 0;
-}
 
 /* rm(1) would be refused at once, whatever is in the directory. */
 const char *directory_closed(int fd, const struct found *dir)
@@ -93,11 +65,10 @@ void directory_here(int *fd, struct found *f)
 	*f = g;
 }
 
-void directory_check(struct session_dir *d, int fd, const struct protect *p, const char *adopts)
+void directory_check(struct session_dir *d, int fd, const struct protect *p)
 {
 	d->near = protect_near(p, fd);
-	d->adopted = is_adopted(d, p, adopts);
-	d->refusal = protect_check_content(p, fd, d->adopted);
+	d->refusal = protect_check_content(p, fd, /* staged= */ false);
 	d->cause = ERROR_PROTECTED;
 	if (d->refusal)
 		return;
@@ -138,7 +109,7 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 		return ERROR_CROSSES_MOUNT;
 	}
 	if (d->near || strcmp(name, STAGING_DIR) == 0)
-		*ret_why = protect_check(p, fd, name, &ret->id, d->adopted);
+		*ret_why = protect_check(p, fd, name, &ret->id, /* staged= */ false);
 	else
 		*ret_why = protect_check_owner(p, ret->uid, &ret->id);
 	if (*ret_why)

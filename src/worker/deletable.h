@@ -14,9 +14,8 @@ struct protect;
 void directory_here(int *fd, struct found *f);
 
 /* Finds out what holds for all names in a directory, which is open as fd: d->near, and d->cause
- * and d->refusal if none may go. adopts: that host's staging area of this user is not refused for
- * what it is; "": any is. */
-void directory_check(struct session_dir *d, int fd, const struct protect *p, const char *adopts);
+ * and d->refusal if none may go. */
+void directory_check(struct session_dir *d, int fd, const struct protect *p);
 
 /* Validates one name in it; fd is d->fd or the like. Returns ERROR_NONE, or why it may not be seen
  * or not deleted, and that in words. */

@@ -23,8 +23,6 @@ static const struct {
 	{ REQUEST_READ_MARK, mark_read },
 	{ REQUEST_WITHDRAW_MARK, mark_withdraw },
 	{ REQUEST_REMOVE_MARK, mark_remove },
-	{ REQUEST_ADOPT_MARK, mark_adopt },
-	{ REQUEST_REMOVE_HOST, staging_remove_host },
 };
 
 static int serve_one(struct serving *s)

@@ -21,7 +21,6 @@ int staging_list(struct serving *s);
 int staging_remove(struct serving *s);
 int staging_restore(struct serving *s);
 int staging_open_dir(struct serving *s);
-int staging_remove_host(struct serving *s);
 
 /* filesystem-id.c. Root's worker only. */
 int filesystem_id_tell(struct serving *s);
@@ -31,7 +30,6 @@ int mark_write(struct serving *s);
 int mark_read(struct serving *s);
 int mark_withdraw(struct serving *s);
 int mark_remove(struct serving *s);
-int mark_adopt(struct serving *s);
 
 /* staging-entry.c, for marks.c: opens the root of a mount (mnt_id 0: whichever is there), or
  * -EXDEV. */

@@ -4,8 +4,7 @@
  *
  *   <mount>/.reclaim/@HOST/marks   root's, 0700
  *   .../JOB                        the same; what it says are the names of the directories in it:
- *       mark=1                         or mark=0: it is withdrawn; or adopted=HOST, or left=HOST:
- *                                      see below
+ *       mark=1                         or mark=0: the mark is withdrawn
  *       space=TEXT                 which uid space the numbers are of
  *       owner=UID.GID.N            and N supplementary groups
  *       groups.I=GID,GID,...       of those the I-th twenty
@@ -19,13 +18,7 @@
  * help. Their owner keeps it until it is certain that none of them does any more: so also a daemon
  * that has been started since knows that it has to wait for them. It is read, not looked up, that a
  * mark is withdrawn: what other hosts remember of names is not asked.
- *
- * Of a host that is gone for good, another one ends the job. It renames mark=1 for that, as the
- * owner does to withdraw it: of the two, one alone succeeds. A mark that is adopted is none to
- * helpers, and its owner, should it come back, can neither withdraw nor renew nor remove it: it
- * deletes nothing more of that job, and puts no name of it back. If the job is cancelled where it
- * was adopted, and its directory is here still, that is kept: adopted=HOST becomes left=HOST, which
- * no host makes good again. */
+ */
 #include "intake.h"
 
 #include <dirent.h>
@@ -46,21 +39,12 @@
 #define MARKS_DIR "marks"
 #define MARK_GOOD "mark=1"
 #define MARK_WITHDRAWN "mark=0"
-#define MARK_ADOPTED "adopted="
-#define MARK_LEFT "left="
 #define TEXT_MOST 200
 
 /* Groups in one name: ten digits each, and what is between them. */
 #define GROUPS_IN_NAME 20
 
-/* The host that has adopted a job. */
-struct adopter {
-	char host[FLEET_NAME_SIZE]; /* "": it says none that there can be */
-	bool left;
-};
-
 struct mark {
-	struct adopter adopter; /* if any has */
 	char space[TEXT_MOST + 1];
 	char dir_name[TEXT_MOST + 1];
 	uid_t uid;
@@ -140,38 +124,12 @@ static bool has(const struct names *names, const char *name)
 	return false;
 }
 
-/* Which of the names says that a host has adopted the job; -1: none. */
-static ssize_t adopter_find(const struct names *names, struct adopter *ret)
-{
-	static const char *const says[] = { MARK_ADOPTED, MARK_LEFT };
-
-	for (size_t i = 0; i < names->n * ELEMENTSOF(says); i++) {
-		const char *name = names->v[i / ELEMENTSOF(says)];
-		const char *what = says[i % ELEMENTSOF(says)];
-
-		if (strncmp(name, what, strlen(what)) != 0)
-			continue;
-		*ret = (struct adopter){ .left = strcmp(what, MARK_LEFT) == 0 };
-		if (fleet_name_is_valid(name + strlen(what)))
-			fleet_name_copy(ret->host, name + strlen(what));
-		return (ssize_t)(i / ELEMENTSOF(says));
-	}
-	return -1;
-}
-
-static bool is_adopted(const struct names *names)
-{
-	struct adopter adopter;
-
-	return adopter_find(names, &adopter) >= 0;
-}
-
 /* What does not say exactly what would be written is none. */
 static int mark_parse(const struct names *found, struct mark *ret)
 {
 	struct names wanted;
 
-	*ret = (struct mark){ .adopter = ret->adopter, .uid = UID_NONE };
+	*ret = (struct mark){ .uid = UID_NONE };
 	for (size_t i = 0; i < found->n; i++) {
 		const char *name = found->v[i];
 
@@ -244,22 +202,15 @@ static int names_read(int fd, struct names *ret)
 	return r;
 }
 
-/* Removes one, also what is left of one. Returns 0 if there is none; -EALREADY if a host has
- * adopted the job, and is not `by` (NULL: none is). */
-static int remove_named(int marks, const char *name, const char *by)
+/* Removes the mark `name`, even if it is incomplete. Returns 0 if there is none. */
+static int remove_named(int marks, const char *name)
 {
 	_cleanup_close_ int fd = fd_open_dir(marks, name);
-	struct adopter adopter;
 	struct names names;
 	int r = fd < 0 ? fd : names_read(fd, &names);
 
 	if (fd == -ENOENT)
 		return 0;
-	if (r >= 0 && adopter_find(&names, &adopter) >= 0 && (!by || strcmp(by, adopter.host) != 0))
-		return -EALREADY;
-	/* First what another host may rename at this moment. */
-	if (r >= 0 && has(&names, MARK_GOOD) && unlinkat(fd, MARK_GOOD, AT_REMOVEDIR) < 0)
-		r = errno == ENOENT ? -EALREADY : -errno;
 	for (size_t i = 0; r >= 0 && i < names.n; i++)
 		if (unlinkat(fd, names.v[i], AT_REMOVEDIR) < 0 && errno != ENOENT)
 			r = -errno;
@@ -268,9 +219,9 @@ static int remove_named(int marks, const char *name, const char *by)
 	return r;
 }
 
-/* Says again what one says that was withdrawn. It is not removed first: it may be all that tells
- * that other hosts have a part of the job. Returns 1 if it says so now; 0 if there is none, or what
- * there is says something else; -EALREADY if another host has adopted the job. */
+/* Makes a withdrawn mark good again if its other names are the same. The mark is not removed first,
+ * because it may be the only record that other hosts have a part of the job. Returns 1 if the mark
+ * is good now, 0 if there is none or it has other names, or a negative errno. */
 static int write_again(int marks, uint64_t mnt_id, const char *job, const struct names *names)
 {
 	_cleanup_close_ int fd = staging_root_dir(marks, job, 0700, mnt_id, /* make= */ false);
@@ -281,8 +232,6 @@ static int write_again(int marks, uint64_t mnt_id, const char *job, const struct
 		return 0;
 	if (r < 0)
 		return r;
-	if (is_adopted(&found))
-		return -EALREADY;
 	for (size_t i = 0; i < names->n; i++)
 		if (!has(&found, names->v[i]) && strcmp(names->v[i], MARK_GOOD) != 0)
 			return 0;
@@ -303,9 +252,9 @@ static int write_named(int marks, uint64_t mnt_id, const char *job, const struct
 	if (r != 0)
 		return MIN(r, 0);
 	(void)snprintf(aside, sizeof(aside), ".%s", job);
-	r = remove_named(marks, aside, NULL);
+	r = remove_named(marks, aside);
 	if (r >= 0)
-		r = remove_named(marks, job, NULL);
+		r = remove_named(marks, job);
 	if (r < 0)
 		return r;
 	if (mkdirat(marks, aside, 0700) < 0)
@@ -318,7 +267,7 @@ static int write_named(int marks, uint64_t mnt_id, const char *job, const struct
 	if (r >= 0 && renameat(marks, aside, marks, job) < 0)
 		r = -errno;
 	if (r < 0)
-		(void)remove_named(marks, aside, NULL);
+		(void)remove_named(marks, aside);
 	return r;
 }
 
@@ -371,38 +320,29 @@ int mark_write(struct serving *s)
 
 int mark_remove(struct serving *s)
 {
-	const struct remove_mark_message *m = &s->m.remove_mark_message;
-	const struct mark_place place = { m->mount_path, m->mnt_id, m->host, m->holder, m->job };
+	const struct mark_place *place = &s->m.mark_place;
 	uint64_t mnt_id;
-	_cleanup_close_ int marks = marks_open(&place, /* make= */ false, &mnt_id);
+	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id);
 	int r = marks == -ENOENT ? 0 : marks;
 
 	if (marks >= 0)
-		r = remove_named(marks, m->job, m->by);
+		r = remove_named(marks, place->job);
 	return answer(s, ANSWER_DONE, &(struct done_message){ MIN(r, 0) });
 }
 
 static int withdraw_named(const struct mark_place *place)
 {
-	struct names names;
 	uint64_t mnt_id;
 	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id), fd = -1;
-	int r;
 
 	if (marks < 0)
 		return marks;
 	fd = staging_root_dir(marks, place->job, 0700, mnt_id, /* make= */ false);
 	if (fd < 0)
 		return fd;
-	if (renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0) {
-		if (errno != ENOENT)
-			return -errno;
-		/* It is withdrawn, or what is left of one; or another host has it, which goes on.
-		 */
-		r = names_read(fd, &names);
-		if (r < 0 || is_adopted(&names))
-			return r < 0 ? r : -EALREADY;
-	}
+	/* -ENOENT: the mark is withdrawn already, or incomplete. */
+	if (renameat(fd, MARK_GOOD, fd, MARK_WITHDRAWN) < 0 && errno != ENOENT)
+		return -errno;
 	/* What follows is on record somewhere else, and a power cut must not bring the good one
 	 * back. */
 	return fsync(fd) < 0 ? -errno : 0;
@@ -418,7 +358,6 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	uint64_t mnt_id;
 	_cleanup_close_ int marks = marks_open(place, /* make= */ false, &mnt_id), fd = -1;
 	struct names names;
-	ssize_t at;
 	int r;
 
 	if (marks < 0)
@@ -429,103 +368,24 @@ static int read_named(const struct mark_place *place, struct mark *ret)
 	r = names_read(fd, &names);
 	if (r < 0)
 		return r;
-	at = adopter_find(&names, &ret->adopter);
-	if (at >= 0) {
-		(void)snprintf(names.v[at], sizeof(names.v[at]), MARK_GOOD);
-		if (mark_parse(&names, ret) < 0)
-			ret->dir_name[0] = '\0';
-		return -EALREADY;
-	}
 	return has(&names, MARK_WITHDRAWN) ? -ENOENT : mark_parse(&names, ret);
-}
-
-static int mark_tell(struct serving *s, int error, const struct mark *mark)
-{
-	const char *by = *mark->adopter.host ? mark->adopter.host : NULL;
-	struct mark_message m = { .error = error,
-				  .by = by,
-				  .left = mark->adopter.left,
-				  .space = "",
-				  .dir_name = error == -EALREADY ? mark->dir_name : "" };
-
-	if (m.error == 0)
-		m = (struct mark_message){
-			.by = by,
-			.left = mark->adopter.left,
-			.space = mark->space,
-			.uid = mark->uid,
-			.gid = mark->gid,
-			.groups = { mark->groups, mark->n_groups * sizeof(gid_t) },
-			.dir_name = mark->dir_name,
-			.dir = { .ino = mark->ino,
-				 .btime_nsec = mark->btime_nsec,
-				 .type = S_IFDIR },
-		};
-	return answer(s, ANSWER_MARK, &m);
 }
 
 int mark_read(struct serving *s)
 {
 	struct mark mark = { 0 };
-	int r = read_named(&s->m.mark_place, &mark);
+	struct mark_message m = { .error = read_named(&s->m.mark_place, &mark),
+				  .space = "",
+				  .dir_name = "" };
 
-	return mark_tell(s, r, &mark);
-}
-
-/* What it says, if it is good, or was when that host adopted it; and, unless it is only looked at,
- * that host has adopted it then. */
-static int adopt_named(const struct adopt_mark_message *m, struct mark *ret)
-{
-	const struct mark_place place = { m->mount_path, m->mnt_id, m->host, m->holder, m->job };
-	char adopted[NAME_MAX + 1], left[NAME_MAX + 1];
-	_cleanup_close_ int marks = -1, fd = -1;
-	struct names names;
-	uint64_t mnt_id;
-	ssize_t at;
-	int r;
-
-	if (!fleet_name_is_valid(m->by) || strcmp(m->by, m->host) == 0)
-		return -EINVAL;
-	marks = marks_open(&place, /* make= */ false, &mnt_id);
-	if (marks < 0)
-		return marks;
-	fd = staging_root_dir(marks, m->job, 0700, mnt_id, /* make= */ false);
-	r = fd < 0 ? fd : names_read(fd, &names);
-	if (r < 0)
-		return r;
-	if (has(&names, MARK_WITHDRAWN))
-		return -ENOENT;
-	at = adopter_find(&names, &ret->adopter);
-	if (at >= 0 &&
-	    (strcmp(ret->adopter.host, m->by) != 0 || (ret->adopter.left && !m->look && !m->leave)))
-		return -EALREADY;
-	if (at >= 0)
-		(void)snprintf(names.v[at], sizeof(names.v[at]), MARK_GOOD);
-	r = mark_parse(&names, ret);
-	if (r < 0 || m->look || (at < 0 && m->leave))
-		return r;
-	(void)snprintf(adopted, sizeof(adopted), MARK_ADOPTED "%s", m->by);
-	(void)snprintf(left, sizeof(left), MARK_LEFT "%s", m->by);
-	/* Its owner may have withdrawn it a moment ago. */
-	gate("adopt", m->job);
-	if (at < 0)
-		r = renameat(fd, MARK_GOOD, fd, adopted) < 0 ? -errno : 0;
-	else if (m->leave && !ret->adopter.left)
-		r = renameat(fd, adopted, fd, left) < 0 ? -errno : 0;
-	/* Or another host has been quicker. */
-	if (r == -ENOENT && names_read(fd, &names) >= 0 && is_adopted(&names))
-		r = -EALREADY;
-	/* It is on record somewhere else afterwards whose the job is. */
-	if (r >= 0 && fsync(fd) < 0)
-		r = -errno;
-	gate("adopted", m->job);
-	return r;
-}
-
-int mark_adopt(struct serving *s)
-{
-	struct mark mark = { 0 };
-	int r = adopt_named(&s->m.adopt_mark_message, &mark);
-
-	return mark_tell(s, r, &mark);
+	if (m.error == 0)
+		m = (struct mark_message){
+			.space = mark.space,
+			.uid = mark.uid,
+			.gid = mark.gid,
+			.groups = { mark.groups, mark.n_groups * sizeof(gid_t) },
+			.dir_name = mark.dir_name,
+			.dir = { .ino = mark.ino, .btime_nsec = mark.btime_nsec, .type = S_IFDIR },
+		};
+	return answer(s, ANSWER_MARK, &m);
 }

@@ -180,7 +180,7 @@ static int dir_take(struct validation *v, int fd, enum way way, bool read_only, 
 	r = mount_check(v, &v->session->dirs[*ret], shown);
 	if (r < 0)
 		return r;
-	directory_check(&v->session->dirs[*ret], fd, v->protect, v->session->adopts);
+	directory_check(&v->session->dirs[*ret], fd, v->protect);
 	v->session->dirs[*ret].read_only = read_only;
 	if (read_only && !v->session->dirs[*ret].cause) {
 		v->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
@@ -672,17 +672,13 @@ static int validated_tell(struct validation *v)
 
 int validate(struct serving *s)
 {
-	const char *adopts = s->m.validate_message.adopts;
 	uint64_t id = s->m.validate_message.session;
 	struct validation v = { .s = s };
 	int r;
 
 	v.session = session_get(&s->sessions, id, true);
-	if (v.session) {
+	if (v.session)
 		v.session->rmdir = s->m.validate_message.rmdir;
-		if (adopts && fleet_name_is_valid(adopts))
-			fleet_name_copy(v.session->adopts, adopts);
-	}
 	r = v.session ? all_validate(&v, s->m.validate_message.view)
 		      : refuse_errno(&v, -ENOMEM, "", NULL, NULL);
 	v.view = view_free(v.view);

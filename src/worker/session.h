@@ -21,7 +21,6 @@ struct session_dir {
 	struct found found;
 	uint64_t fsid;
 	bool near;           /* something in it is protected: each name is checked */
-	bool adopted;        /* a dead host's staging area, whose jobs this host takes over */
 	bool read_only;      /* by the mount through which the submitter has it */
 	bool covered;        /* in the submitter's view, something in it is mounted: likewise */
 	struct user_pin pin; /* of it, or of one that it lies in */
@@ -49,12 +48,11 @@ struct session {
 	char *arena; /* names */
 	size_t arena_len, arena_cap;
 	uint64_t missing;
-	char *first_missing;          /* as its submitter wrote it, or NULL */
-	uint64_t bytes;               /* allocated to the entries themselves */
-	bool has_dirs;                /* so that there is more than that */
-	bool rmdir;                   /* all are empty directories, and go only as such */
-	char adopts[FLEET_NAME_SIZE]; /* validate_message; "": none */
-	void *by_identity, *by_path;  /* tsearch(3), of struct dir_key */
+	char *first_missing;         /* as its submitter wrote it, or NULL */
+	uint64_t bytes;              /* allocated to the entries themselves */
+	bool has_dirs;               /* so that there is more than that */
+	bool rmdir;                  /* all are empty directories, and go only as such */
+	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
 	size_t by_path_bytes;
 	dev_t dev;
 	uint64_t mnt_id;

@@ -391,13 +391,11 @@ int staging_open_dir(struct serving *s)
 	return opened_tell(s, dir_open(m->at, m->path, m->checks ? &m->id : NULL, is));
 }
 
-/* Opens the directory that the thing was in. Returns -ESTALE if the directory is gone or is another
- * one. An adopted thing does not go back into the staging area of the host it was adopted from,
- * which would delete it if it came back: -EPERM. */
+/* Opens the directory that the entry was in. Returns -ESTALE if the directory is gone or is another
+ * one. */
 static int origin_open(const struct restore_message *m)
 {
-	bool adopted = strstr(m->dir_path, "/" STAGING_DIR "/@") != NULL;
-	int fd = adopted ? -EPERM : dir_open(-1, m->dir_path, &m->dir_id, lasting_equal);
+	int fd = dir_open(-1, m->dir_path, &m->dir_id, lasting_equal);
 
 	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
 }
@@ -542,69 +540,6 @@ int staging_remove(struct serving *s)
 
 	gate("staging", "remove");
 	return done_tell(s, unlinkat(m->staging, m->job_dir, AT_REMOVEDIR) < 0 ? -errno : 0);
-}
-
-/* Removes the lock of a part that is empty otherwise. */
-static int lock_remove(int part, uint64_t mnt_id)
-{
-	char name[NAME_MAX + 1];
-	int r = lock_read(part, mnt_id, name);
-	_cleanup_close_ int fd = r > 0 ? fd_open_dir(part, HOLDER_DIR) : -1;
-
-	if (r < 0 || (r > 0 && fd < 0))
-		return r < 0 ? r : fd;
-	if (r > 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0)
-		return -errno;
-	return unlinkat(part, HOLDER_DIR, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* Removes the directories in it that are empty. Returns how many names stay, besides the lock. */
-static int part_empty(int part)
-{
-	int own = fd_open_dir(part, "."), n = 0;
-	DIR *d = own >= 0 ? fdopendir(own) : NULL;
-	const struct dirent *e;
-
-	if (!d) {
-		fd_closep(&own);
-		return own < 0 ? own : -ENOMEM;
-	}
-	while ((errno = 0, e = readdir(d)))
-		if (is_component(e->d_name) && strcmp(e->d_name, HOLDER_DIR) != 0)
-			n += unlinkat(part, e->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT;
-	n = errno ? -errno : n;
-	(void)closedir(d);
-	return n;
-}
-
-static int host_remove(const struct remove_host_message *m)
-{
-	_cleanup_close_ int root = -1, top = -1, part = -1;
-	char name[STAGING_PART_SIZE];
-	uint64_t mnt_id;
-	int r;
-
-	if (!fleet_name_is_valid(m->host))
-		return -EINVAL;
-	staging_part_format(name, m->host);
-	root = staging_mount_open(m->mount_path, m->mnt_id, &mnt_id);
-	if (root < 0)
-		return root;
-	top = staging_root_dir(root, STAGING_DIR, 0711, mnt_id, /* make= */ false);
-	if (top < 0)
-		return top;
-	part = staging_root_dir(top, name, 0711, mnt_id, /* make= */ false);
-	r = part < 0 ? part : part_empty(part);
-	if (r != 0)
-		return r > 0 ? -ENOTEMPTY : r;
-	r = lock_remove(part, mnt_id);
-	return r >= 0 && unlinkat(top, name, AT_REMOVEDIR) < 0 ? -errno : r;
-}
-
-int staging_remove_host(struct serving *s)
-{
-	gate("staging", "remove-host");
-	return done_tell(s, host_remove(&s->m.remove_host_message));
 }
 
 static int listing_tell(struct serving *s, DIR *d, uint64_t names)

@@ -54,7 +54,6 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Restore", "ta{sv}" },
 	{ MANAGER, "Reload", "" },
 	{ MANAGER, "Settle", "htt" },
-	{ MANAGER, "AdoptHost", "sa{sv}" },
 	{ MANAGER, "PauseAll", "" },
 	{ MANAGER, "ResumeAll", "" },
 	{ MANAGER, "Subscribe", "" },

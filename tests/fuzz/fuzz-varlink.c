@@ -196,7 +196,6 @@ static const struct method {
 	{ "PauseAll", { { 0 } } },
 	{ "ResumeAll", { { 0 } } },
 	{ "Restore", { { "id", "I", true } } },
-	{ "AdoptHost", { { "host", "s", true }, { "dryRun", "b", false } } },
 	{ "ListSpools", { { 0 } } },
 	{ "ListDevices", { { 0 } } },
 	{ "ListLatencies", { { 0 } } },

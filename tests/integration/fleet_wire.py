@@ -61,9 +61,8 @@ REPORTS = {
     39: ("JOB", "N job N open N claimed N entries N bytes N errors N others_claimed N others_units "
          "N others_entries N others_bytes", ""),
     40: ("PROBLEM", "N job T path T what N error", ""),
-    41: ("ADOPTED", "T host", ""),
-    42: ("LEASE", "N until_usec", ""),
-    43: ("WORKING", "T filesystem N hosts", ""),
+    41: ("LEASE", "N until_usec", ""),
+    42: ("WORKING", "T filesystem N hosts", ""),
 }
 
 

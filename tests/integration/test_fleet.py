@@ -681,7 +681,7 @@ class Rights(Case):
         self.sql("DROP ROLE IF EXISTS rack1; CREATE ROLE rack1 LOGIN IN ROLE reclaimd_host")
         self.joined("a")
         for statement in ("UPDATE reclaimd.units SET job = 1", "DELETE FROM reclaimd.jobs", "SELECT life FROM reclaimd.hosts",
-                          "INSERT INTO reclaimd.version VALUES (5)", "SELECT reclaimd.adopt('a', 'b')",
+                          "INSERT INTO reclaimd.version VALUES (5)", "SELECT reclaimd.remove_host('a')",
                           "SELECT reclaimd.release('a')", "SELECT reclaimd.news_of('a')", "CREATE TABLE reclaimd.x (y int)",
                           "DROP FUNCTION reclaimd.leave(uuid)", "TRUNCATE reclaimd.units",
                           "SELECT nextval('reclaimd.tokens')"):
@@ -697,31 +697,29 @@ class Rights(Case):
         self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
 
 
-class Adopted(Case):
-    def test_adopted(self):
-        self.joined("b")
+class Removed(Case):
+    def removes(self, host):
+        try:
+            self.sql("SELECT reclaimd.remove_host('%s')" % host)
+        except RuntimeError as e:
+            return str(e)
+        return ""
+
+    def test_dead_host(self):
+        """Its jobs and units go with it, and hosts that have one of them give it back. It can join again."""
+        b = self.joined("b")
+        b.capacity(1)
         a = self.joined("a", boot="one")
         a.publish(1, job=1)
-        a.expect("PUBLISHED")
-        r = self.verb("adopt", "a", "b")
-        self.assertEqual((r.returncode, r.stderr),
-                         (1, 'reclaim-fleet: host "a" is there: only one that is gone can be adopted\n'))
+        b.expect("CLAIMED")
+        self.assertIn('host "a" is in the fleet: stop its reclaimd first', self.removes("a"))
+        self.assertIn('there is no host "x"', self.removes("x"))
         self.ended(a)
-        self.assertEqual(self.verb("adopt", "a", "b").returncode, 0)
-        b = self.companions[0]
-        b.expect("ADOPTED", host="a")
-        self.assertEqual(self.sql("SELECT count(*) FROM reclaimd.units"), "0")
-        a = self.start("a")
-        a.join(self.string())
-        self.assertIn('host "a" was adopted by "b"', a.expect("REFUSED").text)
-        self.ended(b)
-        self.joined("b").expect("ADOPTED", host="a")
-        self.assertIn('there is no host "x"', self.verb("adopt", "x", "b").stderr)
-        # What that one has begun to end is no third host's; what it had mounted is known still.
-        self.joined("c")
-        self.assertIn('host "a" was adopted by "b", which ends its jobs', self.verb("adopt", "a", "c").stderr)
-        self.assertEqual(self.verb("adopt", "a", "b").returncode, 0)
-        self.assertEqual(self.sql("SELECT count(*) FROM reclaimd.mounts WHERE host = 'a'"), "1")
+        self.assertEqual(self.removes("a"), "")
+        b.expect("REVOKED")
+        for table in ("units", "jobs", "mounts WHERE host = 'a'", "hosts WHERE name = 'a'"):
+            self.assertEqual(self.sql("SELECT count(*) FROM reclaimd." + table), "0", table)
+        self.joined("a", boot="two")
 
 
 class Verbs(Case):
@@ -765,7 +763,7 @@ class Verbs(Case):
         self.assertEqual(self.verb("check", string="host=/nonexistent").returncode, 1)
 
     def test_usage(self):
-        for words in (["x"], ["init", "a"], ["adopt", "a"], ["hosts", "a", "b"], ["parse", "a"]):
+        for words in (["x"], ["init", "a"], ["hosts", "a", "b"], ["parse", "a"]):
             self.assertEqual(self.verb(*words).returncode, 2)
         self.assertEqual(subprocess.run([PROGRAM, "init"], stderr=subprocess.DEVNULL, check=False).returncode, 2)
         r = subprocess.run([PROGRAM], capture_output=True, text=True, check=False)
@@ -809,17 +807,11 @@ class Reclaimctl(Case):
         self.assertEqual(json.loads(r.stdout)["jobs"][0]["claimed"], 1)
         self.assertEqual(self.ctl("units", "--quiet", config=self.configured()).stdout, "")
 
-    def test_host_that_was_taken_out(self):
-        self.joined("b")
-        self.ended(self.joined("a"))
-        self.assertEqual(self.verb("adopt", "a", "b").returncode, 0)
-        self.assertIn("adopted by b", self.ctl("hosts", config=self.configured()).stdout)
-
     def test_what_is_wrong_is_said(self):
         for words, config, status, said in (
                 (["hosts"], "", 1, "this host is in no fleet: see fleet in reclaimd.yaml(5), or give --database="),
                 (["hosst"], "", 2, "no such command of fleet: did you mean hosts?"),
-                ([], "", 2, "give hosts, units, adopt or init"),
+                ([], "", 2, "give hosts, units or init"),
                 (["hosts", "a"], "", 2, "hosts, units and init take no arguments"),
                 (["hosts", "--database=nonsense"], "", 1, "the connection string: "),
                 (["hosts", "--database=host=/nonexistent"], "", 1, "connection to server"),
@@ -970,7 +962,7 @@ class Hostile(Case):
         for payload in ("", " ", "open", "open ../x", "wanted", "wanted scratch", "wanted scratch b", "wanted scratch b -1",
                         "wanted scratch b 99999999999999999999", "wanted scratch " + "x" * 7000 + " 1",
                         "wanted scratch ../b 5", "job", "job a", "job " + "a" * 100, "revoke", "revoke a", "revoke a x",
-                        "revoke b 1", "revoke a 2", "adopted", "adopted x", "adopted .. b", "adopted x/y b", "%s%n%d", "\u00e4"):
+                        "revoke b 1", "revoke a 2", "%s%n%d", "\u00e4"):
             self.sql("SELECT pg_notify('reclaimd', %s)" % ("'" + payload + "'"))
         # A host that is none can ask for much; it is only asked for.
         for i in range(50):

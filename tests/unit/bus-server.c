@@ -297,25 +297,6 @@ void operation_view(struct operations *m, struct daemon_view *ret)
 				     .errors = { [0] = 6, [EACCES] = 7 } };
 }
 
-void operation_adopt(struct operations *m, const struct caller *c, const char *host, bool dry_run,
-		     piece_seen_t seen, operation_done_t done, void *userdata)
-{
-	struct failure f = { .cause = c->id.uid == 0 ? ERROR_NONE : ERROR_NOT_AUTHORIZED,
-			     .text = { "Only root may do that." } };
-
-	(void)m;
-	if (!f.cause)
-		seen(adoption_fields,
-		     &(struct adoption_item){ .path = host,
-					      .uid = 1,
-					      .names = 2,
-					      .outcome = dry_run ? "adoptable" : "adopted",
-					      .job = 3,
-					      .why = "" },
-		     userdata);
-	done(&f, userdata);
-}
-
 size_t operation_policies(struct operations *m, struct policy_view *views, size_t n)
 {
 	static char match[] = "*.tar", *matches[] = { match, NULL };

@@ -18,7 +18,7 @@
 static struct fixture f;
 static char mount_path[128];
 static struct mark_message seen;
-static char seen_space[256], seen_name[256], seen_by[256];
+static char seen_space[256], seen_name[256];
 static gid_t seen_groups[PROTOCOL_MARK_GROUPS];
 
 #define JOB "0123abcd"
@@ -87,14 +87,11 @@ static int write_whole(void)
 static void on_mark(int r, const struct mark_message *mark, void *userdata)
 {
 	fixture_done(r, userdata);
-	ck_assert_int_eq(r == 0 || r == -EALREADY, mark != NULL);
+	ck_assert_int_eq(r == 0, mark != NULL);
 	if (!mark)
 		return;
 	seen = *mark;
-	(void)snprintf(seen_by, sizeof(seen_by), "%s", mark->by ? mark->by : "");
 	(void)snprintf(seen_name, sizeof(seen_name), "%s", mark->dir_name);
-	if (r < 0)
-		return;
 	(void)snprintf(seen_space, sizeof(seen_space), "%s", mark->space);
 	memcpy(seen_groups, mark->groups.data, mark->groups.len);
 }
@@ -135,47 +132,6 @@ static int take_back(void)
 				   &(struct mark_place){ mount_path, 0, "rack7", NULL, JOB },
 				   fixture_done, &f),
 		0);
-	fixture_wait(&f);
-	return f.seen.r;
-}
-
-static int take_back_by(const char *by)
-{
-	f.seen = (struct seen){ .fd = -1 };
-	ck_assert_int_ge(worker_remove_adopted_mark(
-				 f.worker,
-				 &(struct mark_place){ mount_path, 0, "rack7", NULL, JOB }, by,
-				 fixture_done, &f),
-			 0);
-	fixture_wait(&f);
-	return f.seen.r;
-}
-
-/* By that host. */
-enum way { TAKE, LOOK, LEAVE };
-static int adopt_by(const char *by, enum way way)
-{
-	f.seen = (struct seen){ .fd = -1 };
-	ck_assert_int_ge(worker_adopt_mark(f.worker,
-					   &(struct adopt_mark_message){ .mount_path = mount_path,
-									 .host = "rack7",
-									 .job = JOB,
-									 .by = by,
-									 .look = way == LOOK,
-									 .leave = way == LEAVE },
-					   on_mark, &f),
-			 0);
-	fixture_wait(&f);
-	return f.seen.r;
-}
-
-static int remove_host(const char *host)
-{
-	f.seen = (struct seen){ .fd = -1 };
-	ck_assert_int_ge(worker_remove_host(f.worker,
-					    &(struct remove_host_message){ mount_path, 0, host },
-					    fixture_done, &f),
-			 0);
 	fixture_wait(&f);
 	return f.seen.r;
 }
@@ -252,222 +208,6 @@ START_TEST(a_mark_is_withdrawn)
 	ck_assert_int_eq(withdraw(), 0);
 	ck_assert_int_eq(write_whole(), 0);
 	ck_assert_int_eq(read_whole(), 0);
-	end();
-}
-END_TEST
-
-#define MARK_DIR ".reclaim/@rack7/marks/" JOB
-
-/* Of the owner and the host that adopts the job, one alone has it. */
-START_TEST(a_mark_is_adopted)
-{
-	struct write_mark_message m = whole();
-
-	begin();
-	ck_assert_int_eq(adopt_by("rack1", TAKE), -ENOENT);
-	ck_assert_int_eq(write_whole(), 0);
-	ck_assert_int_eq(adopt_by("rack7", TAKE), -EINVAL);
-	ck_assert_int_eq(adopt_by("Rack 1", TAKE), -EINVAL);
-	/* To look changes nothing. */
-	for (int i = 0; i < 2; i++) {
-		seen = (struct mark_message){ 0 };
-		ck_assert_int_eq(adopt_by("rack1", LOOK), 0);
-		ck_assert_uint_eq(seen.uid, m.uid);
-		ck_assert_str_eq(seen_name, m.dir_name);
-		ck_assert(lasting_equal(&seen.dir, &m.dir));
-		ck_assert_int_eq(read_whole(), 0);
-	}
-	/* It says the same as before, to the host that has adopted it, however often. */
-	for (int i = 0; i < 3; i++) {
-		seen = (struct mark_message){ 0 };
-		ck_assert_int_eq(adopt_by("rack1", i == 1 ? LOOK : TAKE), 0);
-		ck_assert_uint_eq(seen.uid, m.uid);
-		ck_assert_str_eq(seen_space, m.space);
-		ck_assert(lasting_equal(&seen.dir, &m.dir));
-		/* No other host helps with it, or adopts it, too; nor has its owner it any more. */
-		seen_name[0] = '\0';
-		ck_assert_int_eq(read_whole(), -EALREADY);
-		ck_assert_str_eq(seen_by, "rack1");
-		ck_assert_str_eq(seen_name, m.dir_name);
-		ck_assert_int_eq(adopt_by("rack2", LOOK), -EALREADY);
-		ck_assert_int_eq(adopt_by("rack2", TAKE), -EALREADY);
-		ck_assert_int_eq(write_whole(), -EALREADY);
-		ck_assert_int_eq(withdraw(), -EALREADY);
-		ck_assert_int_eq(take_back(), -EALREADY);
-		ck_assert_int_eq(take_back_by("rack2"), -EALREADY);
-		ck_assert_int_eq(access(at(MARK_DIR "/adopted=rack1"), F_OK), 0);
-		ck_assert_int_eq(access(at(MARK_DIR "/mark=1"), F_OK), -1);
-	}
-	ck_assert_int_eq(take_back_by("rack1"), 0);
-	ck_assert_int_eq(adopt_by("rack1", LOOK), -ENOENT);
-	ck_assert_int_eq(withdraw(), -ENOENT);
-	/* What is left is no host's any more; but what was not adopted cannot be. */
-	ck_assert_int_eq(write_whole(), 0);
-	ck_assert_int_eq(adopt_by("rack1", LEAVE), 0);
-	ck_assert_int_eq(read_whole(), 0);
-	ck_assert_int_eq(adopt_by("rack1", TAKE), 0);
-	ck_assert_int_eq(adopt_by("rack2", LEAVE), -EALREADY);
-	for (int i = 0; i < 2; i++) {
-		ck_assert_int_eq(adopt_by("rack1", LEAVE), 0);
-		ck_assert_int_eq(access(at(MARK_DIR "/left=rack1"), F_OK), 0);
-		ck_assert_int_eq(adopt_by("rack1", TAKE), -EALREADY);
-		ck_assert_int_eq(adopt_by("rack1", LOOK), 0);
-		ck_assert(seen.left);
-		ck_assert_str_eq(seen_by, "rack1");
-		ck_assert_str_eq(seen_name, m.dir_name);
-		ck_assert_int_eq(adopt_by("rack2", TAKE), -EALREADY);
-		ck_assert_int_eq(read_whole(), -EALREADY);
-		ck_assert(seen.left);
-		ck_assert_int_eq(write_whole(), -EALREADY);
-		ck_assert_int_eq(withdraw(), -EALREADY);
-		ck_assert_int_eq(take_back(), -EALREADY);
-		ck_assert_int_eq(take_back_by("rack2"), -EALREADY);
-	}
-	ck_assert_int_eq(take_back_by("rack1"), 0);
-	ck_assert_int_eq(write_whole(), 0);
-	/* What its owner has withdrawn is no other host's. */
-	ck_assert_int_eq(write_whole(), 0);
-	ck_assert_int_eq(withdraw(), 0);
-	ck_assert_int_eq(adopt_by("rack1", LOOK), -ENOENT);
-	ck_assert_int_eq(adopt_by("rack1", TAKE), -ENOENT);
-	ck_assert_int_eq(access(at(MARK_DIR "/mark=0"), F_OK), 0);
-	end();
-}
-END_TEST
-
-START_TEST(what_is_no_mark_is_not_adopted)
-{
-	static const char *const names[] = { "mark=1", "space=example.org", "owner=1000.100.0",
-					     "directory=4711.1700000000123456789", "name=uuid" };
-	static const char *const more[] = {
-		"mark=0", "mark=1",     "adopted=rack2", "adopted=", "adopted=rack1",
-		"more",   "groups.0=5", "left=rack1",    "left=",    "left=rack2"
-	};
-	char from[PATH_MAX], to[PATH_MAX];
-
-	begin();
-	ck_assert_int_eq(write_whole(), 0);
-	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-		(void)snprintf(from, sizeof(from), "%s/" MARK_DIR "/%s", mount_path, names[i]);
-		ck_assert_int_eq(rmdir(from), 0);
-		ck_assert_int_lt(adopt_by("rack1", LOOK), 0);
-		ck_assert_int_lt(adopt_by("rack1", TAKE), 0);
-		ck_assert_int_eq(mkdir(from, 0700), 0);
-	}
-	for (size_t i = 0; i < ELEMENTSOF(more); i++) {
-		(void)snprintf(to, sizeof(to), "%s/" MARK_DIR "/%s", mount_path, more[i]);
-		if (mkdir(to, 0700) < 0)
-			continue; /* it is one of those that there are */
-		ck_assert_int_lt(adopt_by("rack1", LOOK), 0);
-		ck_assert_int_lt(adopt_by("rack1", TAKE), 0);
-		ck_assert_int_lt(adopt_by("rack1", LEAVE), 0);
-		ck_assert_int_eq(rmdir(to), 0);
-	}
-	for (size_t i = 0; i < 3; i++) {
-		static const char *const dirs[] = { MARK_DIR, ".reclaim/@rack7/marks",
-						    ".reclaim/@rack7" };
-		struct stat st;
-
-		ck_assert_int_eq(stat(at(dirs[i]), &st), 0);
-		ck_assert_int_eq(chown(at(dirs[i]), NOBODY, 0), 0);
-		ck_assert_int_eq(adopt_by("rack1", TAKE), -EPERM);
-		ck_assert_int_eq(chown(at(dirs[i]), 0, 0), 0);
-		ck_assert_int_eq(chmod(at(dirs[i]), 0755), 0);
-		ck_assert_int_eq(adopt_by("rack1", TAKE), -EPERM);
-		ck_assert_int_eq(chmod(at(dirs[i]), st.st_mode & 07777), 0);
-		(void)snprintf(to, sizeof(to), "%s/elsewhere", mount_path);
-		(void)snprintf(from, sizeof(from), "%s", at(dirs[i]));
-		ck_assert_int_eq(rename(from, to), 0);
-		ck_assert_int_eq(symlink(to, from), 0);
-		ck_assert_int_eq(adopt_by("rack1", TAKE), -EPERM);
-		ck_assert_int_eq(unlink(from), 0);
-		ck_assert_int_eq(rename(to, from), 0);
-	}
-	ck_assert_int_eq(read_whole(), 0);
-	end();
-}
-END_TEST
-
-/* The part of a host goes only when nothing is in it that is of anyone. */
-START_TEST(an_empty_part_is_removed)
-{
-#define PART ".reclaim/@rack7"
-	static const char *const filled[] = { PART "/1000/uuid", PART "/marks/7", PART "/other/x" };
-	char parent[PATH_MAX];
-	int fd;
-
-	begin();
-	ck_assert_int_eq(remove_host("rack8"), -ENOENT);
-	ck_assert_int_eq(remove_host("../x"), -EPIPE);
-	fixture_start(&f, -1);
-	for (size_t i = 0; i < ELEMENTSOF(filled); i++) {
-		(void)snprintf(parent, sizeof(parent), "%s", filled[i]);
-		*strrchr(parent, '/') = '\0';
-		dir(parent, 0700);
-		dir(filled[i], 0700);
-		if (access(at(PART "/lock"), F_OK) < 0) {
-			dir(PART "/lock", 0700);
-			dir(PART "/lock/holder", 0700);
-		}
-		ck_assert_int_eq(remove_host("rack7"), -ENOTEMPTY);
-		ck_assert_int_eq(access(at(filled[i]), F_OK), 0);
-		ck_assert_int_eq(access(at(PART "/lock/holder"), F_OK), 0);
-		ck_assert_int_eq(rmdir(at(filled[i])), 0);
-	}
-	fd = creat(at(PART "/file"), 0600);
-	ck_assert_int_ge(fd, 0);
-	(void)close(fd);
-	ck_assert_int_eq(remove_host("rack7"), -ENOTEMPTY);
-	ck_assert_int_eq(unlink(at(PART "/file")), 0);
-	/* What root has not made is not gone into. */
-	ck_assert_int_eq(chown(at(PART), NOBODY, 0), 0);
-	ck_assert_int_eq(remove_host("rack7"), -EPERM);
-	ck_assert_int_eq(chown(at(PART), 0, 0), 0);
-	dir(PART "/1000", 0700);
-	ck_assert_int_eq(remove_host("rack7"), 0);
-	ck_assert_int_eq(access(at(PART), F_OK), -1);
-	ck_assert_int_eq(access(at(".reclaim"), F_OK), 0);
-	ck_assert_int_eq(remove_host("rack7"), -ENOENT);
-	end();
-}
-END_TEST
-
-/* What is in staging is submitted from the one area that is adopted, and from no other place. */
-START_TEST(only_that_area_is_adopted)
-{
-	static const char *const made[] = { PART "/0",
-					    PART "/1000",
-					    PART "/marks",
-					    PART "/uuid",
-					    PART "/0/uuid",
-					    PART "/0/uuid/uuid",
-					    PART "/1000/uuid",
-					    PART "/marks/uuid",
-					    ".reclaim/@rack8",
-					    ".reclaim/@rack8/0",
-					    ".reclaim/@rack8/0/uuid",
-					    ".reclaim/0",
-					    ".reclaim/0/uuid",
-					    ".reclaim/uuid" };
-	static const char *const refused[] = { PART,           PART "/1000",        PART "/marks",
-					       PART "/0/uuid", ".reclaim/@rack8/0", ".reclaim/0",
-					       ".reclaim" };
-	char dir_name[PATH_MAX];
-
-	begin();
-	for (size_t i = 0; i < ELEMENTSOF(made); i++)
-		dir(made[i], 0700);
-	f.adopts = "rack7";
-	ck_assert_int_eq(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
-	for (size_t i = 0; i < ELEMENTSOF(refused); i++) {
-		(void)snprintf(dir_name, sizeof(dir_name), "mount/%s", refused[i]);
-		ck_assert_int_lt(fixture_look_names(&f, dir_name, "uuid", false), 0);
-		ck_assert_ptr_nonnull(strstr(f.seen.text, "belongs to reclaimd itself"));
-	}
-	f.adopts = "rack8";
-	ck_assert_int_lt(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
-	f.adopts = NULL;
-	ck_assert_int_lt(fixture_look_names(&f, "mount/" PART "/0", "uuid", false), 0);
 	end();
 }
 END_TEST
@@ -646,9 +386,6 @@ START_TEST(no_other_user_has_a_say)
 	ck_assert_int_eq(write_whole(), -EACCES);
 	ck_assert_int_eq(withdraw(), -EACCES);
 	ck_assert_int_eq(take_back(), -EACCES);
-	ck_assert_int_eq(adopt_by("rack1", LOOK), -EACCES);
-	ck_assert_int_eq(adopt_by("rack1", TAKE), -EACCES);
-	ck_assert_int_eq(remove_host("rack7"), -EACCES);
 	f.who.uid = f.who.gid = 0;
 	fixture_start(&f, -1);
 	ck_assert_int_eq(read_whole(), 0);
@@ -660,10 +397,6 @@ int main(void)
 {
 	const TTest *const tests[] = { a_mark_says_what_was_written,
 				       a_mark_is_withdrawn,
-				       a_mark_is_adopted,
-				       what_is_no_mark_is_not_adopted,
-				       an_empty_part_is_removed,
-				       only_that_area_is_adopted,
 				       what_cannot_be_a_mark_is_not_written,
 				       only_roots_own_is_believed,
 				       what_says_something_else_is_none,

@@ -138,8 +138,7 @@ int fixture_look(struct fixture *f, const struct intake_group *groups, size_t n)
 
 	begin(f);
 	ck_assert_int_ge(worker_forget(f->worker, SESSION), 0);
-	ck_assert_int_ge(
-		worker_validate(f->worker, SESSION, groups, n, false, f->adopts, -1, &cb, f), 0);
+	ck_assert_int_ge(worker_validate(f->worker, SESSION, groups, n, false, -1, &cb, f), 0);
 	fixture_wait(f);
 	return f->seen.r;
 }

@@ -39,8 +39,7 @@ struct fixture {
 	struct credentials who;
 	struct worker *worker;
 	struct seen seen;
-	bool wants_no_dir;  /* of fixture_stage */
-	const char *adopts; /* of fixture_look: that host's area; NULL: none */
+	bool wants_no_dir; /* of fixture_stage */
 };
 
 /* Uid 0, or one that has nothing. */

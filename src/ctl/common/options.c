@@ -232,10 +232,9 @@ static const struct rule {
 	  .syntax = "=FILE|-", .help = "the names listed in FILE, one a line" },
 	{ "null", '0', VERB_SUBMIT | VERB_RUN, FIELD(null),
 	  .help = "names in FILE end with NUL, not with a newline" },
-	{ "dry-run", 0, VERB_SUBMIT | VERB_RUN | VERB_TRIM | VERB_POLICY | VERB_FLEET,
-	  FIELD(dry_run),
-	  .help = "check (run: walk and count; trim: say how;\npolicy run: all but the job; fleet "
-		  "adopt: list);\nchange nothing" },
+	{ "dry-run", 0, VERB_SUBMIT | VERB_RUN | VERB_TRIM | VERB_POLICY, FIELD(dry_run),
+	  .help = "check (run: walk and count; trim: say how;\npolicy run: all but the job);\n"
+		  "change nothing" },
 	{ "latency", 0, VERB_RUN | VERB_TRIM, take_latency, .accepted = LATENCY_ACCEPTED,
 	  .of = "run and trim", .syntax = "=auto|off|TIME",
 	  .help = "auto (default): spare foreground I/O on the device;\noff: nothing but speed; "

@@ -7,7 +7,6 @@
  *   init   {version, before}: of the schema, now and before
  *   hosts  {hosts, filesystems}
  *   units  {jobs, units}
- *   adopt  an array: fleet-adopt.c
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,10 +21,9 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/screen.h"
 #include "ctl/output/table.h"
-#include "fleet-adopt.h"
 #include "fleet-call.h"
 
-static const char *const commands[] = { "hosts", "units", "adopt", "init" };
+static const char *const commands[] = { "hosts", "units", "init" };
 
 static const struct table_column host_columns[] = {
 	{ "HOST", 0 },
@@ -108,9 +106,7 @@ static void state_format(char *buf, size_t len, const json_t *host)
 	double lease = json_number_value(json_object_get(host, "lease_seconds"));
 	char span[32];
 
-	if (json_text(host, "adopted_by")[0])
-		(void)snprintf(buf, len, "adopted by %s", json_text(host, "adopted_by"));
-	else if (json_is_true(json_object_get(host, "present")))
+	if (json_is_true(json_object_get(host, "present")))
 		(void)snprintf(buf, len, "present");
 	else
 		(void)snprintf(
@@ -249,11 +245,6 @@ static bool is_known(const char *command)
 	return false;
 }
 
-static bool is_adopt(const char *command)
-{
-	return strcmp(command, "adopt") == 0;
-}
-
 /* Returns 0, or EXIT_USAGE after having said what is wrong. */
 static int words_check(const struct options *o, const char *command)
 {
@@ -267,13 +258,9 @@ static int words_check(const struct options *o, const char *command)
 		return EXIT_USAGE;
 	}
 	if (!is_known(command))
-		wrong = "give hosts, units, adopt or init";
-	else if (is_adopt(command) && o->n_paths != 2)
-		wrong = "adopt takes one HOST";
-	else if (!is_adopt(command) && o->n_paths != 1)
+		wrong = "give hosts, units or init";
+	else if (o->n_paths != 1)
 		wrong = "hosts, units and init take no arguments";
-	else if (!is_adopt(command) && o->dry_run)
-		wrong = "--dry-run goes with adopt";
 	if (!wrong)
 		return 0;
 	complain("fleet", "%s: see reclaimctl fleet --help", wrong);
@@ -287,8 +274,6 @@ int verb_fleet(const struct options *o, struct client *c)
 	int r = words_check(o, command);
 
 	(void)c;
-	if (r == 0 && is_adopt(command))
-		return fleet_adopt_host(o, o->paths[1]);
 	if (r == 0)
 		r = fleet_ask(o, command, &v);
 	if (r == 0 && o->json != JSON_OFF)

@@ -67,16 +67,6 @@ const struct field problem_fields[] = {
 	{ 0 },
 };
 
-const struct field adoption_fields[] = {
-	FIELD(adoption_item, "Path", "ay", PATH, path),
-	FIELD(adoption_item, "Uid", "u", UID, uid),
-	FIELD(adoption_item, "Names", "t", NUMBER, names),
-	FIELD(adoption_item, "Outcome", "s", TEXT, outcome),
-	FIELD(adoption_item, "Job", "t", NUMBER, job),
-	FIELD(adoption_item, "Why", "s", TEXT, why),
-	{ 0 },
-};
-
 const struct field entry_fields[] = {
 	FIELD(entry_view, "Path", "ay", PATH, path),
 	FIELD(entry_view, "State", "s", ENTRY_STATE, state),

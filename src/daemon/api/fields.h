@@ -173,8 +173,6 @@ extern const struct field job_fields[], device_fields[], spool_fields[], policy_
  * device_totals. */
 extern const struct field job_line_fields[], problem_fields[], entry_fields[], kept_fields[],
 	totals_fields[];
-/* Of an adoption_item (daemon/fleet/fleet.h). */
-extern const struct field adoption_fields[];
 /* Of a device_latency (daemon/workers/pacers.h). */
 extern const struct field latency_fields[];
 

@@ -8,7 +8,6 @@
 #include "base/macros.h"
 #include "daemon/jobs/jobs.h"
 
-struct fleet;
 struct policy_last;
 struct policy_work;
 struct settling;
@@ -24,7 +23,6 @@ struct operations {
 	size_t n_policy_lasts;
 	int (*reload)(void *userdata);
 	void *userdata;
-	struct fleet *const *fleet; /* where it is told; NULL: nowhere */
 };
 
 struct caller;

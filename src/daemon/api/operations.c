@@ -566,11 +566,6 @@ void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_
 		done(&f, userdata);
 }
 
-void operations_set_fleet(struct operations *o, struct fleet *const *fleet)
-{
-	o->fleet = fleet;
-}
-
 int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(void *userdata),
 		   void *userdata)
 {

@@ -36,11 +36,8 @@ void operation_submit(struct operations *o, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *how,
 		      submit_done_t done, void *userdata);
 
-/* What a host that is gone for good has left becomes jobs of this host; dry_run: it is only looked
- * through. Each thing that is there is told, with adoption_fields, before the answer. For root. */
+/* One piece of an answer that is a list; its fields are `fields`. */
 typedef void (*piece_seen_t)(const struct field *fields, const void *piece, void *userdata);
-void operation_adopt(struct operations *o, const struct caller *c, const char *host, bool dry_run,
-		     piece_seen_t seen, operation_done_t done, void *userdata);
 
 enum act { ACT_CANCEL, ACT_PAUSE, ACT_RESUME, ACT_PAUSE_ALL, ACT_RESUME_ALL, ACT_RELOAD };
 
@@ -150,7 +147,5 @@ void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_
 /* reload reads the configuration again; it returns a negative errno where it stays as it was. */
 int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(void *userdata),
 		   void *userdata);
-/* Where it is told which fleet this host is in, NULL if in none: it outlives o. */
-void operations_set_fleet(struct operations *o, struct fleet *const *fleet);
 /* NULL is accepted; returns NULL. */
 struct operations *operations_free(struct operations *o);

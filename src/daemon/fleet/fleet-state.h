@@ -27,11 +27,6 @@ LIST_HEAD(shared_job_list, shared_job);
 struct unit_run;
 LIST_HEAD(unit_run_list, unit_run);
 
-struct adoption;
-LIST_HEAD(adoption_list, adoption);
-struct adopted_host;
-LIST_HEAD(adopted_host_list, adopted_host);
-
 struct fleet {
 	struct jobs *jobs;
 	struct fleet_link *link; /* NULL: not started yet */
@@ -50,8 +45,6 @@ struct fleet {
 	struct unit_run_list units;
 	unsigned units_read; /* they are being gone through: none is freed */
 	bool units_wait;     /* to begin, when they are not any more */
-	struct adoption_list adoptions;
-	struct adopted_host_list adopted_hosts;
 	uint64_t *forgotten; /* jobs that have ended while the database could not be reached */
 	size_t n_forgotten;
 	/* Since when, and how often, the database was told to forget jobs that are not here. */
@@ -108,16 +101,3 @@ void units_demand(struct fleet *f, struct fleet_filesystem *fs);
 void units_stop(struct fleet *f);
 /* The same, and nothing is said of them any more. */
 void units_drop(struct fleet *f);
-
-/* ---- adoption.c ---- */
-
-/* The database says that this host has adopted that one: what root has asked for goes on. */
-void fleet_host_adopted(struct fleet *f, const char *host);
-/* The database is not reached any more: it says so again when it is. */
-void adoptions_unsaid(struct fleet *f);
-/* A job has ended: if it is the last that has adopted something of a host, what is empty goes. */
-void fleet_adopted_ended(struct fleet *f, const struct job_record *r);
-/* Those that wait end; the others do at their next step. */
-void adoptions_stop(struct fleet *f);
-/* The same, and none knows of the fleet any more. */
-void adoptions_drop(struct fleet *f);

@@ -180,7 +180,6 @@ static void is_lost(struct fleet *f)
 		f->filesystems[i].demand = 0;
 	shared_jobs_lost(f);
 	state_set(f->jobs, /* connected= */ false, f->trouble);
-	adoptions_unsaid(f);
 }
 
 static void demand_take(struct fleet *f, const struct wanted_message *m)
@@ -247,9 +246,6 @@ static int on_report(struct wire_in *in, void *userdata)
 	case FLEET_LEASE:
 		f->lease_usec = m.lease_message.until_usec;
 		units_renewed(f);
-		return 0;
-	case FLEET_ADOPTED:
-		fleet_host_adopted(f, m.adopted_message.host);
 		return 0;
 	/* The job's last run meets with it again. */
 	case FLEET_PROBLEM:
@@ -430,7 +426,6 @@ static void on_job_changed(const struct job_record *r, void *userdata)
 static void on_job_finished(const struct job_record *r, void *userdata)
 {
 	shared_job_finished(userdata, r->id);
-	fleet_adopted_ended(userdata, r);
 	fleet_capacity_check(userdata);
 }
 
@@ -474,8 +469,6 @@ int fleet_new(struct fleet **ret, struct jobs *jobs)
 	f->jobs = jobs;
 	LIST_INIT(&f->units);
 	LIST_INIT(&f->asked);
-	LIST_INIT(&f->adoptions);
-	LIST_INIT(&f->adopted_hosts);
 	shared_jobs_begin(f);
 	f->listener = (struct listener){ .job_changed = on_job_changed,
 					 .job_finished = on_job_finished,
@@ -517,7 +510,6 @@ struct fleet *fleet_free(struct fleet *f)
 	LIST_FOREACH(a, &f->asked, link)
 		a->fleet = NULL;
 	listener_remove(f->jobs->context, &f->listener);
-	adoptions_drop(f);
 	units_drop(f);
 	shared_jobs_end(f);
 	f->link = fleet_link_free(f->link);
@@ -540,7 +532,6 @@ void fleet_stop(struct fleet *f)
 		return;
 	f->ends = true;
 	fleet_capacity_check(f);
-	adoptions_stop(f);
 	units_stop(f);
 }
 

@@ -6,8 +6,6 @@
  *   fleet-link.c    reclaim-fleet, the program that speaks to it
  *   shared-jobs.c   jobs of this host that other hosts help with
  *   unit-run.c      units of any host that are done here
- *   adoption.c      what a host that is gone for good has left, which this one ends; gone through
- * by adoption-walk.c
  *
  * Without the database, jobs go on alone: nothing here is ever waited for but hosts that have a
  * part of a job, and those no longer than the fleet can be reached; or, before names go back to
@@ -31,25 +29,6 @@ void fleet_stop(struct fleet *f);
 
 /* The configuration is another: *f is made anew if it is another for the fleet. */
 int fleet_configure(struct fleet **f, struct jobs *jobs);
-/* What was found of a host that is gone. outcome: "adopted", by that job; "adoptable", if only
- * looked at; or "kept", and why. path may be any bytes. */
-struct adoption_item {
-	const char *path;
-	uid_t uid; /* whose it is */
-	uint64_t names;
-	const char *outcome, *why;
-	uint64_t job;
-};
-
-/* The items are valid in the call. */
-typedef void (*adoption_done_t)(const struct failure *f, const struct adoption_item *items,
-				size_t n, void *userdata);
-
-/* Adopts the host, of which the database must say so, now or in a moment; look: nothing is done,
- * and the database is not asked. done is called once, in this call or later, when all that could be
- * has become jobs of this host. f may be NULL. */
-void fleet_adopt(struct fleet *f, const char *host, bool look, adoption_done_t done,
-		 void *userdata);
 
 /* Mounts have come or gone. NULL is accepted. */
 void fleet_mounts_changed(struct fleet *f);

@@ -100,7 +100,6 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 			     struct failure *f)
 {
 	struct job *j = c->j;
-	bool adopted = back->error == -EALREADY;
 	bool held = c->from != JOB_PAUSED && !is_withdrawn(j) && j->r.started_usec == 0 &&
 		    j->r.held_until_usec > deadline_clock(j->jobs);
 	char names[COUNTED_SIZE];
@@ -113,11 +112,9 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 		    back->lost > 0 ? "; lost: " : "", back->lost_text);
 	job_say(j, "%s could not be put back (%s)%s%s%s%s",
 		counted_format(names, sizeof(names), back->stuck, "name", "names"), back->text,
-		adopted                 ? ": `reclaimctl resume` ends the job here"
-		: back->elsewhere_helps ? ": `reclaimctl restore --to=` puts them elsewhere"
-					: "",
-		adopted || held ? "" : ", `reclaimctl resume` deletes them",
-		back->lost > 0 ? "; lost: " : "", back->lost_text);
+		back->elsewhere_helps ? ": `reclaimctl restore --to=` puts them elsewhere" : "",
+		held ? "" : ", `reclaimctl resume` deletes them", back->lost > 0 ? "; lost: " : "",
+		back->lost_text);
 	j->r.resume_state = JOB_QUEUED;
 	if (held)
 		schedule_job(j);
@@ -231,9 +228,6 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 		j->r.resume_state = c->to = JOB_FAILED;
 	} else if (is_withdrawn(j)) {
 		job_say(j, "%s", withdrawn_said);
-	} else if (job_adopted_from(&j->r) && j->r.started_usec == 0 && back->back == 0) {
-		job_say(j, "had not been moved: it is where %s had staged it",
-			job_adopted_from(&j->r));
 	} else if (j->r.started_usec == 0) {
 		job_set_text(&j->r.message, NULL);
 	} else if (!remove_remainder_message(j)) {
@@ -349,9 +343,7 @@ static const struct {
 
 bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
 {
-	/* What was adopted, and then cancelled, has only another place to go to. */
-	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state) &&
-	    !(job_adopted_from(&j->r) && j->r.state == JOB_PAUSED)) {
+	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
 		failure_set(f, ERROR_WRONG_STATE,
 			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
 			    "%" PRIu64 "` puts back what is left",

@@ -127,9 +127,8 @@ static int load_job(const struct job_record *r, void *userdata)
 	/* Names may be gone that are not on record as gone: job_knows_staged(). */
 	if (r->state == JOB_RUNNING)
 		j->r.attempts = MAX(j->r.attempts, 1U);
-	/* Its mark tells, if it is not adopted. */
-	j->shared = j->shared ||
-		    (*r->host && *r->staging && r->kind == JOB_DELETE && r->started_usec > 0);
+	/* Other hosts may have a part of it. Its mark tells. */
+	j->shared = *r->host && *r->staging && r->kind == JOB_DELETE && r->started_usec > 0;
 	/* Which names were moved could not be recorded, though what came after it could. */
 	if (r->state != JOB_ACCEPTED && *r->staging && r->staging_id.ino == 0)
 		j->unmarked = -EAGAIN;

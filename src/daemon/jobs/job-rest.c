@@ -21,11 +21,10 @@
  */
 
 /* Returns true if other modules read the job's record while it rests. These are the jobs of the
- * system's policies and jobs adopted from another host. Only root can create them, so there are
- * few. */
+ * system's policies. Only root can create them, so there are few. */
 static bool is_special(const struct job *j)
 {
-	return policy_of_origin(j->r.origin) || job_adopted_from(&j->r);
+	return policy_of_origin(j->r.origin);
 }
 
 /* Returns true if the record in the store is the one in memory. */

@@ -37,7 +37,7 @@ struct job_restore {
 	struct chunk *chunk;
 	struct name_restore *names; /* one for each of the chunk */
 	struct outcome *outcome;
-	bool alone;   /* no other host deletes in the job, or nothing goes back */
+	bool alone;   /* true once no other host can delete in the job */
 	bool certain; /* job_knows_staged() */
 	bool doubted; /* the record did not say which names are in staging */
 	bool uses_area;
@@ -107,25 +107,9 @@ static void fail(struct job_restore *b, int error)
 	if (b->result.error == 0) {
 		b->result.error = error;
 		(void)snprintf(b->result.text, sizeof(b->result.text), "%s",
-			       error == -EALREADY ? "another host of the fleet has adopted it"
-						  : staging_area_error(error));
+			       staging_area_error(error));
 	}
 	finish(b);
-}
-
-/* The host that had it would delete in its staging area what came back to it. */
-static bool is_to_stay(const struct job_restore *b)
-{
-	return b->to.fd < 0 && job_adopted_from(&b->j->r);
-}
-
-static void fail_adopted(struct job_restore *b)
-{
-	b->result.error = -EREMOTE;
-	b->result.elsewhere_helps = true;
-	(void)snprintf(b->result.text, sizeof(b->result.text), "it was adopted from %s",
-		       job_adopted_from(&b->j->r));
-	fail(b, -EREMOTE);
 }
 
 static void load_next(struct job_restore *b);
@@ -406,8 +390,6 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		fail(b, r);
 	else if (c->n == 0)
 		finish(b);
-	else if (is_to_stay(b))
-		fail_adopted(b);
 	else
 		area_open(b);
 }
@@ -416,7 +398,7 @@ static void load(struct job_restore *b)
 {
 	/* A lost name may be there again; and the record of a name that was moved may be missing.
 	 */
-	bool waiting = b->doubted && b->state == ENTRY_RESTORED && !job_adopted_from(&b->j->r);
+	bool waiting = b->doubted && b->state == ENTRY_RESTORED;
 	uint32_t states =
 		1U << ENTRY_STAGED | 1U << ENTRY_LOST | (waiting ? 1U << ENTRY_WAITING : 0);
 	int r = chunk_load(b->j->jobs->context->store, STORE_DAEMON, b->j->r.id, b->next, CHUNK,
@@ -489,9 +471,5 @@ void restore_names(struct job *j, enum entry_state state, const struct restore_t
 	/* Both are one filesystem, unless the caller is wrong about it. */
 	b->filesystem = b->to.fd >= 0 ? filesystem_of_fd(j->jobs->context, b->to.fd)
 				      : staging_area_filesystem(j->area);
-	/* No other host is waited for then, but none begins any more. */
-	b->alone = is_to_stay(b);
-	if (b->alone)
-		withdrawal_begin(j);
 	load_next(b);
 }

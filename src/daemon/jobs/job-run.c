@@ -52,18 +52,6 @@ struct chunk_ahead {
 	bool came, wanted; /* wanted: the run waits for it */
 };
 
-/* A look at the mark of a job that is being deleted. */
-struct mark_look {
-	struct job_run *run; /* NULL: that has ended */
-};
-
-static void look_drop(struct job_run *run)
-{
-	if (run->look)
-		run->look->run = NULL;
-	run->look = NULL;
-}
-
 static void ahead_drop(struct job_run *run)
 {
 	struct chunk_ahead *a = run->ahead;
@@ -116,7 +104,6 @@ static void release(struct job_run *run)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
 	ahead_drop(run);
-	look_drop(run);
 	fd_closep(&run->staged_fd);
 	if (jobs->sharing)
 		jobs->sharing->left(j, jobs->sharing->userdata);
@@ -1056,106 +1043,6 @@ static int begin_in_place(struct job_run *run)
 				       run);
 }
 
-/* It is in the staging area of the host that had it, which may come back, and put it back: it is
- * not deleted there. It is adopted anew. */
-static void keep_unmoved(struct job_run *run)
-{
-	_cleanup_free_ char *path = chunk_path(run->chunk, &run->chunk->entries[run->at], "");
-
-	tell_problem(run, path ? path : run->job->r.path,
-		     "is not in staging here, and is not deleted in the staging area of the host "
-		     "that had it",
-		     -EXDEV);
-	run->job->r.errors++;
-	for (size_t i = run->at; i < run->end; i++) {
-		run->left++;
-		(void)outcome_mark(run->outcome, run->chunk->entries[i].seq,
-				   run->chunk->entries[i].seq, ENTRY_KEPT);
-	}
-	run_group_done(run);
-}
-
-/* It is in neither staging area. */
-static void find_gone(struct job_run *run)
-{
-	size_t n = run->end - run->at;
-
-	if (must_stay_on_record(run)) {
-		run->lost += n;
-	} else {
-		run->missing += n;
-		run->gone += n;
-		for (size_t i = run->at; i < run->end; i++)
-			(void)outcome_mark(run->outcome, run->chunk->entries[i].seq,
-					   run->chunk->entries[i].seq, ENTRY_GONE);
-	}
-	run_group_done(run);
-}
-
-/* Where neither staging area can be looked into, it is waited for. */
-static void find_unmoved(struct job_run *run, int error)
-{
-	if (error < 0 && retry_helps(error)) {
-		run_retry(run, error);
-	} else if (error < 0 && run->unmoved && run->absent < 0) {
-		run->lost += run->end - run->at;
-		run_group_done(run);
-	} else {
-		keep_unmoved(run);
-	}
-}
-
-static void on_unmoved(int r, int fd, void *userdata)
-{
-	_cleanup_close_ int own = fd;
-
-	/* Also if something else has its name. */
-	if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -ELOOP)
-		find_gone(userdata);
-	else
-		find_unmoved(userdata, r);
-}
-
-static void on_unmoved_dir(int r, int fd, void *userdata)
-{
-	_cleanup_close_ int own = fd;
-	struct job_run *run = userdata;
-	const struct chunk_entry *e = &run->chunk->entries[run->at];
-	struct worker *intake;
-
-	/* It stays as long as a job goes on: where it is not there, another filesystem may be. What
-	 * had been moved is waited for then, and what had not is adopted anew. */
-	if (r == -ENOENT && run->unmoved) {
-		find_gone(run);
-		return;
-	}
-	if (r >= 0)
-		r = staging_area_intake(run->job->area, run->job->submitter, &intake);
-	if (r >= 0)
-		r = worker_open_dir(intake, own, chunk_name(run->chunk, e), id_or_null(&e->id),
-				    on_unmoved, run);
-	if (r < 0)
-		find_unmoved(run, r);
-}
-
-/* Of a job that was adopted, what is not in this host's staging area: is it where it was? It is one
- * directory. */
-static int look_unmoved(struct job_run *run)
-{
-	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
-	struct worker *intake;
-	int r;
-
-	if (!dir || run->end - run->at != 1) {
-		keep_unmoved(run);
-		return 0;
-	}
-	r = staging_area_intake(run->job->area, run->job->submitter, &intake);
-	return r < 0 ? r
-		     : worker_open_dir(intake, -1, dir->path, id_or_null(&dir->id), on_unmoved_dir,
-				       run);
-}
-
 static void run_group_begin(struct job_run *run)
 {
 	int r;
@@ -1168,7 +1055,7 @@ static void run_group_begin(struct job_run *run)
 	else if (is_staged(run))
 		r = begin_staged(run);
 	else
-		r = job_adopted_from(&run->job->r) ? look_unmoved(run) : begin_in_place(run);
+		r = begin_in_place(run);
 	if (r < 0)
 		run_retry(run, r);
 }
@@ -1323,116 +1210,16 @@ static void load_next(struct job_run *run)
 	}
 }
 
-/* ---- what another host has adopted ------------------------------------------------------------
- */
-
-/* It ends: nothing of it is this host's to delete, or to put back. */
-static void end_adopted(struct job_run *run, const struct mark_message *mark)
-{
-	const char *by = mark->by ? mark->by : "";
-	struct job *j = run->job;
-
-	j->shared = j->marked = false;
-	release(run);
-	job_say(j,
-		"another host of the fleet%s%s has adopted it, and %s: what is left of it is "
-		"there, or in %s/%u/%s%s",
-		*by ? ": " : "", by, mark->left ? "it was cancelled there" : "ends it",
-		j->area->dir, (unsigned)j->r.uid, j->r.staging,
-		*j->r.inplace ? "; names that had not been moved are in their places" : "");
-	job_finish(j, j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED);
-	if (run->stopped)
-		run->stopped(j, run->stopped_userdata);
-	end_flow(run);
-}
-
-static void on_mark(int r, const struct mark_message *mark, void *userdata)
-{
-	struct job_run *run = userdata;
-
-	if (r == -EALREADY && withdrawal_is_of_other(run->job, mark)) {
-		run->job->shared = false;
-		r = -ENOENT;
-	}
-	if (r == -EALREADY)
-		end_adopted(run, mark);
-	else if (run->stopped)
-		leave(run, schedule_job);
-	else if (r < 0 && r != -ENOENT && r != -EPERM)
-		run_retry(run, r);
-	else
-		load_next(run);
-}
-
-/* The next run looks whose it is before anything else, and ends it. */
-static void on_not_ours(struct job *j, void *userdata)
-{
-	(void)userdata;
-	if (job_state_finished(j->r.state))
-		return;
-	schedule_job(j);
-	job_save(j, NULL, NULL);
-}
-
-static void on_look(int r, const struct mark_message *mark, void *userdata)
-{
-	struct mark_look *look = userdata;
-	struct job_run *run = look->run;
-
-	free(look);
-	if (!run)
-		return;
-	run->look = NULL;
-	/* Where it cannot be looked at just now, it is looked at again in a moment. */
-	if (r != -EALREADY || withdrawal_is_of_other(run->job, mark) || run->stopped)
-		return;
-	debug_log("job %" PRIu64 ": is stopped, as another host has adopted it", run->job->r.id);
-	(void)run_stop(run->job, on_not_ours, NULL);
-}
-
-/* This host may have been cut off from the fleet, and given up by it, or have been suspended. It is
- * the mark that says so, whatever is known here of the database. */
-static void look_again(struct job_run *run)
-{
-	struct job *j = run->job;
-	struct mark_look *look;
-
-	if (!j->shared || !j->deletes || run->look || run->stopped)
-		return;
-	look = malloc(sizeof(*look));
-	if (!look)
-		return;
-	*look = (struct mark_look){ run };
-	if (withdrawal_read_mark(j, on_look, look) < 0)
-		free(look);
-	else
-		run->look = look;
-}
-
-/* One that was shared may be another host's since. */
-static void look_whose(struct job_run *run)
-{
-	struct job *j = run->job;
-	int r;
-
-	if (run->stopped) {
-		leave(run, schedule_job);
-	} else if (!j->shared) {
-		load_next(run);
-	} else {
-		r = withdrawal_read_mark(j, on_mark, run);
-		if (r < 0)
-			run_retry(run, r);
-	}
-}
-
 static void on_remainder_gone(struct job *j, void *userdata)
 {
 	struct job_run *run = userdata;
 
 	(void)j;
 	run->frees_remainder = false;
-	look_whose(run);
+	if (run->stopped)
+		leave(run, schedule_job);
+	else
+		load_next(run);
 }
 
 /* First with what is left of large files. */
@@ -1447,7 +1234,7 @@ static void go_on(struct job_run *run)
 		remainder_watch(remainder, on_remainder_gone, run);
 		remainder_free_paced(remainder);
 	} else {
-		look_whose(run);
+		load_next(run);
 	}
 }
 
@@ -1499,7 +1286,6 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)usec;
 	if (run->job->deletes || run->frees_remainder)
 		job_progressed(run->job);
-	look_again(run);
 	return tell_later(run);
 }
 

@@ -18,7 +18,6 @@
 #include "stored-names.h"
 
 struct chunk_ahead;
-struct mark_look;
 
 /* Is in this header because boost.c polls it once a second. */
 struct job_run {
@@ -73,9 +72,8 @@ struct job_run {
 	uint64_t errors, skipped;          /* of the names that wait for it */
 
 	/* With a fleet (sharing.h). */
-	uint64_t given;         /* units that other hosts may have */
-	struct mark_look *look; /* at the job's own mark, under way; or NULL */
-	char **told;            /* paths of problems, of the pass before that */
+	uint64_t given; /* units that other hosts may have */
+	char **told;    /* paths of problems, of the pass before that */
 	size_t n_told;
 	uint64_t errors_before, skipped_before; /* of the record, as this run began */
 	void (*then_leave)(struct job *j);      /* once no other host has a part of it; or NULL */

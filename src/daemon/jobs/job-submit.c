@@ -154,10 +154,9 @@ static void take_back(struct submit *s, bool known)
 	s->error = -ECANCELED;
 	failure_set(&s->failure, ERROR_WRONG_STATE,
 		    "job %" PRIu64
-		    " was cancelled while its names were being moved out of the way: %s",
-		    j->r.id,
-		    job_adopted_from(&j->r) ? "what has been moved stays in its staging area"
-					    : "they are being put back");
+		    " was cancelled while its names were being moved out of the way: they are "
+		    "being put back",
+		    j->r.id);
 	if (!hand_to_stopper(j))
 		control_withdraw(j);
 	submit_end(s);
@@ -168,30 +167,11 @@ static bool is_to_be_taken_back(const struct submit *s)
 	return s->job->stopped || (submit_is_unanswerable(s) && !(s->keep_moved && s->staged > 0));
 }
 
-static void unrecord(struct submit *s);
-
-/* What is adopted from another host is moved, or stays as it was. */
-static void refuse_unmoved(struct submit *s)
-{
-	struct job *j = s->job;
-
-	if (j->r.staging_id.ino != 0)
-		staging_tidy(j->area, j->submitter, j->uuid_text);
-	s->error = -EXDEV;
-	failure_set(&s->failure, ERROR_FAILED, "could not be moved: %s",
-		    *j->r.inplace ? j->r.inplace : "it is not there any more");
-	unrecord(s);
-}
-
 static void finish_staging(struct submit *s, bool known)
 {
 	struct job *j = s->job;
 	char names[COUNTED_SIZE];
 
-	if (s->staged == 0 && job_adopted_from(&j->r) && !is_to_be_taken_back(s)) {
-		refuse_unmoved(s);
-		return;
-	}
 	record_outcome(s);
 	j->submit = NULL;
 	if (s->staged == 0) {
@@ -875,7 +855,7 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	s->session = ++s->submitter->sessions;
 	if (r >= 0)
 		r = worker_validate(intake_worker(s->intake), s->session, groups, n, o->rmdir,
-				    o->adopts, view_fd, &callbacks, s);
+				    view_fd, &callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);

@@ -38,7 +38,6 @@ struct submit_options {
 	enum job_priority priority;
 	bool dry_run;
 	bool rmdir;         /* a JOB_RMDIR */
-	const char *adopts; /* names are taken from the submitter's staging area of that host */
 	uint64_t bytes;     /* that the caller has counted; 0: has not */
 	const char *origin; /* NULL: "submit" */
 	/* NULL: no caller waits for an answer, as with spools. Else whether the caller still does,

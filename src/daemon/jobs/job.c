@@ -307,13 +307,6 @@ void job_uuid_format(const uint8_t uuid[static 16], char ret[static 33])
 		(void)snprintf(ret + 2 * i, 3, "%02x", uuid[i]);
 }
 
-const char *job_adopted_from(const struct job_record *r)
-{
-	size_t len = strlen(ORIGIN_ADOPT);
-
-	return strncmp(r->origin, ORIGIN_ADOPT, len) == 0 ? r->origin + len : NULL;
-}
-
 /* Makes the job of a stub, which is not among those awake yet. Returns 0 or -ENOMEM. */
 static int awake_new(struct job_stub *s, const struct job_record *r)
 {
@@ -333,8 +326,6 @@ static int awake_new(struct job_stub *s, const struct job_record *r)
 	j->r.mount = s->area->mount;
 	j->r.host = s->area->host;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
-	/* Other hosts may have helped with it until a moment ago. */
-	j->shared = j->marked = *s->area->host && r->kind == JOB_DELETE && job_adopted_from(r);
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
 		const char **text = text_of(&j->r, own_texts[i]), *to = *text;
 
@@ -388,8 +379,7 @@ bool job_state_finished(enum job_state s)
 
 bool job_knows_staged(const struct job *j)
 {
-	return j->r.started_usec == 0 ||
-	       (j->r.attempts == 0 && !*j->r.host && !job_adopted_from(&j->r));
+	return j->r.started_usec == 0 || (j->r.attempts == 0 && !*j->r.host);
 }
 
 void job_snapshot(const struct job *j, struct job_record *ret)

@@ -97,7 +97,7 @@ struct job {
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
 	/* Other hosts of a fleet may have a part of it, or have had one before the daemon was
-	 * started, or adopted; marked: its mark was made since. And what sees to it that they have
+	 * started; marked: its mark was made since. And what sees to it that they have
 	 * none any more, or NULL. */
 	bool shared, marked;
 	struct withdrawal *withdrawal;
@@ -130,12 +130,6 @@ struct job *job_table_find_awake(const struct job_table *t, uint64_t id);
 /* Returns the first stub with this number or a larger one, or NULL. */
 struct job_stub *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
-
-/* The origin of a job that ends what another host of a fleet had left: this, and that host. */
-#define ORIGIN_ADOPT "adopt:"
-
-/* The host; NULL: it has adopted nothing. Points into the record. */
-const char *job_adopted_from(const struct job_record *r);
 
 LIST_HEAD(remainder_list, remainder);
 LIST_HEAD(mark_removal_list, mark_removal);

@@ -82,23 +82,6 @@ static int mark_ask(struct staging_area *area, uint64_t job, mark_request_t requ
 	return r < 0 ? r : request(root, &place, done, userdata);
 }
 
-int withdrawal_read_mark(const struct job *j,
-			 void (*read)(int r, const struct mark_message *mark, void *userdata),
-			 void *userdata)
-{
-	char number[MARK_NUMBER_SIZE];
-	struct mark_place place;
-	struct worker *root;
-	int r = mark_find(j->area, j->r.id, number, &place, &root);
-
-	return r < 0 ? r : worker_read_mark(root, &place, read, userdata);
-}
-
-bool withdrawal_is_of_other(const struct job *j, const struct mark_message *mark)
-{
-	return mark && *mark->dir_name && strcmp(mark->dir_name, j->uuid_text) != 0;
-}
-
 static void removal_free(struct mark_removal *m)
 {
 	LIST_REMOVE(m, link);
@@ -251,22 +234,6 @@ static void say_waits(struct withdrawal *w)
 
 static void fail(struct withdrawal *w, int r);
 
-static void on_adopter(int r, const struct mark_message *mark, void *userdata)
-{
-	struct withdrawal *w = userdata;
-	struct job *j = w->j;
-
-	w->asked = false;
-	if (!j) {
-		free(w);
-	} else if (r == -EALREADY && withdrawal_is_of_other(j, mark)) {
-		j->shared = false;
-		end(w, 0);
-	} else {
-		fail(w, -EALREADY);
-	}
-}
-
 static void on_withdrawn(int r, void *userdata)
 {
 	struct withdrawal *w = userdata;
@@ -275,10 +242,6 @@ static void on_withdrawn(int r, void *userdata)
 	w->asked = false;
 	if (!j) {
 		free(w);
-		return;
-	}
-	if (r == -EALREADY && withdrawal_read_mark(j, on_adopter, w) >= 0) {
-		w->asked = true;
 		return;
 	}
 	/* There was none when this process began: no host has any of it. One that was there since,
@@ -320,17 +283,14 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* What waits for it is told; where nothing does, nothing else would try again. What another host
- * has adopted is its own from then on. */
+/* Reports the error to the caller of withdrawal_wait(). If there is none, tries again later,
+ * because nothing else would. */
 static void fail(struct withdrawal *w, int r)
 {
 	debug_log("job %" PRIu64 ": its mark cannot be withdrawn: %s", w->j->r.id, strerror(-r));
 	w->fails = true;
-	if (!w->done && r == -EALREADY && job_say(w->j, "another host of the fleet has adopted it"))
-		job_tell(w->j);
-	if (w->done || r == -EALREADY ||
-	    timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
-		     boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
+	if (w->done || timer_at(w->j->jobs->context->event, &w->timer, CLOCK_BOOTTIME,
+				boot_usec() + AGAIN_USEC, 0, on_again, w, "withdrawal-again") < 0)
 		end(w, r);
 }
 

@@ -19,19 +19,10 @@
 void withdrawal_begin(struct job *j);
 
 /* done is called once, in this call or later. r is 0: no other host deletes in the job, or can
- * begin to. Or a negative errno, and that is not certain: of asking the worker, -EALREADY if
- * another host has adopted the job, or -ECANCELED, as reclaimd stops. One at a time. */
+ * begin to. Or a negative errno, and that is not certain: of asking the worker, or
+ * -ECANCELED, as reclaimd stops. One at a time. */
 void withdrawal_wait(struct job *j, void (*done)(struct job *j, int r, void *userdata),
 		     void *userdata);
-
-/* What the mark of a job says, if it may be shared (worker_read_mark). Returns 0 if an answer is to
- * come. */
-int withdrawal_read_mark(const struct job *j,
-			 void (*read)(int r, const struct mark_message *mark, void *userdata),
-			 void *userdata);
-
-/* Is that what is said of another job, which had the same number in a job store that is gone? */
-bool withdrawal_is_of_other(const struct job *j, const struct mark_message *mark);
 
 /* The job has ended: its mark is removed. */
 void withdrawal_finish(struct job *j);

@@ -105,12 +105,11 @@ struct intake_callbacks {
 };
 
 /* Looks at everything once, as the submitter, and keeps the list for worker_stage. `session` is the
- * caller's number for it. rmdir: only empty directories are to be among them. adopts: a host from
- * whose staging area of the submitter they are taken, or NULL. view_fd: the mount table of the
- * process that asks, or -1 if that is reclaimd. All groups must be on one mount (-EXDEV). */
+ * caller's number for it. rmdir: only empty directories are to be among them. view_fd: the mount
+ * table of the process that asks, or -1 if that is reclaimd. All groups must be on one mount
+ * (-EXDEV). */
 int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		    bool rmdir, const char *adopts, int view_fd, const struct intake_callbacks *cb,
-		    void *userdata);
+		    bool rmdir, int view_fd, const struct intake_callbacks *cb, void *userdata);
 
 /* From a callback of worker_validate: what it validates is not wanted any more, and the callback
  * `validated` is to come soon. */
@@ -202,9 +201,7 @@ int worker_filesystem_id(struct worker *w, const struct filesystem_id_message *m
  * that other hosts may help with the job; or what has been said (r 0; -ENOENT: nothing, or that it
  * is withdrawn; -EPERM: not by root); or withdraws it, so that there is still something that tells
  * of it (r 0; -ENOENT: there was nothing); or removes it, where nothing to remove is no error. What
- * mark has is valid in the call; its directory has an fsid of 0.
- * All say -EALREADY if another host has adopted the job, or had and has left it. Of what was read
- * mark->by is that host then, if it can be told, and dir_name is valid or ""; the rest is not. */
+ * mark has is valid in the call; its directory has an fsid of 0. */
 int worker_write_mark(struct worker *w, const struct write_mark_message *m,
 		      void (*written)(int r, void *userdata), void *userdata);
 int worker_read_mark(struct worker *w, const struct mark_place *m,
@@ -214,20 +211,6 @@ int worker_withdraw_mark(struct worker *w, const struct mark_place *m,
 			 void (*withdrawn)(int r, void *userdata), void *userdata);
 int worker_remove_mark(struct worker *w, const struct mark_place *m,
 		       void (*removed)(int r, void *userdata), void *userdata);
-/* The same by the host that has adopted it. */
-int worker_remove_adopted_mark(struct worker *w, const struct mark_place *m, const char *by,
-			       void (*removed)(int r, void *userdata), void *userdata);
-/* The same: what the mark of a host's job says, if it is good, or m->by has adopted it already; and
- * unless it is only looked at, m->by has adopted it then. -ENOENT: there is none, or it is
- * withdrawn; -EPERM: not as root would have made it; -EALREADY: another host has adopted it, or
- * m->by has left it. With m->leave, m->by leaves what it has adopted. */
-int worker_adopt_mark(struct worker *w, const struct adopt_mark_message *m,
-		      void (*read)(int r, const struct mark_message *mark, void *userdata),
-		      void *userdata);
-/* The same: removes a host's part of staging, if nothing is in it any more; else -ENOTEMPTY. */
-int worker_remove_host(struct worker *w, const struct remove_host_message *m,
-		       void (*removed)(int r, void *userdata), void *userdata);
-
 /* ---- delete ------------------------------------------------------------------------------- */
 
 struct run_progress {

@@ -189,18 +189,13 @@ static int take_mark(struct worker *w, struct request *rq, union protocol_record
 	const struct mark_message *mark = &m->mark_message;
 	size_t n = mark->groups.len / sizeof(gid_t);
 
-	if (mark->by && !fleet_name_is_valid(mark->by))
-		return -EBADMSG;
-	if (*mark->dir_name && !is_component(mark->dir_name))
-		return -EBADMSG;
 	if (!mark->error &&
 	    (!*mark->space || !is_component(mark->dir_name) ||
 	     mark->groups.len % sizeof(gid_t) != 0 || n > PROTOCOL_MARK_GROUPS ||
 	     mark->dir.ino == 0 || mark->dir.fsid != 0 || mark->dir.type != S_IFDIR))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->marked(mark->error, mark->error && mark->error != -EALREADY ? NULL : mark,
-		   rq->userdata);
+	rq->marked(mark->error, mark->error ? NULL : mark, rq->userdata);
 	return ENDS;
 }
 

@@ -216,8 +216,7 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 }
 
 int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		    bool rmdir, const char *adopts, int view_fd, const struct intake_callbacks *cb,
-		    void *userdata)
+		    bool rmdir, int view_fd, const struct intake_callbacks *cb, void *userdata)
 {
 	struct wire_out *out;
 	int r;
@@ -231,7 +230,7 @@ int worker_validate(struct worker *w, uint64_t session, const struct intake_grou
 	r = groups_put(rq, session, groups, n);
 	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_VALIDATE, rq->serial);
 	if (out) {
-		protocol_put(out, &(struct validate_message){ session, rmdir, adopts, view_fd });
+		protocol_put(out, &(struct validate_message){ session, rmdir, view_fd });
 	} else if (r >= 0) {
 		r = -ENOMEM;
 	}
@@ -369,30 +368,7 @@ int worker_withdraw_mark(struct worker *w, const struct mark_place *m,
 int worker_remove_mark(struct worker *w, const struct mark_place *m,
 		       void (*removed)(int r, void *userdata), void *userdata)
 {
-	return worker_remove_adopted_mark(w, m, NULL, removed, userdata);
-}
-
-int worker_remove_adopted_mark(struct worker *w, const struct mark_place *m, const char *by,
-			       void (*removed)(int r, void *userdata), void *userdata)
-{
-	return ask(w, REQUEST_REMOVE_MARK,
-		   &(struct remove_mark_message){ m->mount_path, m->mnt_id, m->host, m->holder,
-						  m->job, by },
-		   &(struct request){ .kind = KIND_DONE, .done = removed, .userdata = userdata });
-}
-
-int worker_adopt_mark(struct worker *w, const struct adopt_mark_message *m,
-		      void (*read)(int r, const struct mark_message *mark, void *userdata),
-		      void *userdata)
-{
-	return ask(w, REQUEST_ADOPT_MARK, m,
-		   &(struct request){ .kind = KIND_MARK, .marked = read, .userdata = userdata });
-}
-
-int worker_remove_host(struct worker *w, const struct remove_host_message *m,
-		       void (*removed)(int r, void *userdata), void *userdata)
-{
-	return ask(w, REQUEST_REMOVE_HOST, m,
+	return ask(w, REQUEST_REMOVE_MARK, m,
 		   &(struct request){ .kind = KIND_DONE, .done = removed, .userdata = userdata });
 }
 

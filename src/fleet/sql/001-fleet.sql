@@ -11,7 +11,6 @@
 --   works FILESYSTEM HOST 1       that host deletes there now; 0: not any more
 --   job OWNER                     something has become of its jobs
 --   revoke OWNER JOB              what is claimed of it is to be given back
---   adopted HOST BY               what that host had is the other one's now
 
 CREATE SCHEMA reclaimd;
 
@@ -43,8 +42,7 @@ CREATE TABLE reclaimd.hosts (
 	backend int NOT NULL,           -- of its session
 	joined timestamptz NOT NULL,
 	lease interval NOT NULL CHECK (lease BETWEEN '100ms' AND '10min'),
-	lease_until timestamptz NOT NULL,
-	adopted_by reclaimd.label REFERENCES reclaimd.hosts
+	lease_until timestamptz NOT NULL
 );
 
 CREATE TABLE reclaimd.filesystems (
@@ -127,7 +125,7 @@ LANGUAGE plpgsql STABLE SET search_path = reclaimd, pg_temp AS $$
 DECLARE
 	found_name text;
 BEGIN
-	SELECT h.name INTO found_name FROM hosts h WHERE h.life = a_life AND h.adopted_by IS NULL;
+	SELECT h.name INTO found_name FROM hosts h WHERE h.life = a_life;
 	IF found_name IS NULL THEN
 		RAISE EXCEPTION 'this host has to join again' USING ERRCODE = 'RC003';
 	END IF;
@@ -265,8 +263,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 $$;
 
 -- What a host hears when it joins. One of: its life, and how many milliseconds its lease has; how
--- many units (number) another host (host) wants of a filesystem (name); that it works there; a host it
--- has adopted (name).
+-- many units (number) another host (host) wants of a filesystem (name); that it works there.
 CREATE TYPE reclaimd.join_row AS (what text, name text, host text, number bigint);
 
 -- a_life: that which the host had before; it keeps that, and its claims, if it is still so.
@@ -284,10 +281,6 @@ BEGIN
 	-- What is compared is in more than one row.
 	PERFORM pg_advisory_xact_lock(7362146);
 	SELECT * INTO h FROM hosts WHERE name = a_host FOR UPDATE;
-	IF h.adopted_by IS NOT NULL THEN
-		RAISE EXCEPTION 'host "%" was adopted by "%", which ends its jobs: give this host another name',
-			a_host, h.adopted_by USING ERRCODE = 'RC001';
-	END IF;
 	IF h.role <> session_user THEN
 		RAISE EXCEPTION 'host "%" joins with the role "%" of the database, and this is role "%"',
 			a_host, h.role, session_user USING ERRCODE = 'RC001';
@@ -350,8 +343,6 @@ BEGIN
 		FROM mounts m JOIN hosts o ON o.name = m.host
 		WHERE m.host <> a_host AND m.filesystem = ANY (a_filesystems) AND m.works
 			AND o.lease_until > clock_timestamp();
-	RETURN QUERY SELECT 'adopted'::text, o.name::text, NULL::text, NULL::bigint FROM hosts o
-		WHERE o.adopted_by = a_host;
 END
 $$;
 
@@ -570,8 +561,8 @@ $$;
 
 -- ---- what administrators call --------------------------------------------------------------------
 
--- A host that is gone for good: what it had is another one's to end.
-CREATE FUNCTION reclaimd.adopt(a_host text, a_by text) RETURNS void
+-- Removes a dead host, with its jobs and units. If it comes back, it joins as a new host.
+CREATE FUNCTION reclaimd.remove_host(a_host text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 DECLARE
 	h hosts;
@@ -582,23 +573,12 @@ BEGIN
 		RAISE EXCEPTION 'there is no host "%"', a_host USING ERRCODE = 'RC001';
 	END IF;
 	IF h.lease_until > clock_timestamp() THEN
-		RAISE EXCEPTION 'host "%" is there: only one that is gone can be adopted', a_host
+		RAISE EXCEPTION 'host "%" is in the fleet: stop its reclaimd first', a_host
 			USING ERRCODE = 'RC001';
-	END IF;
-	-- What has begun there goes on there.
-	IF h.adopted_by <> a_by THEN
-		RAISE EXCEPTION 'host "%" was adopted by "%", which ends its jobs', a_host, h.adopted_by
-			USING ERRCODE = 'RC001';
-	END IF;
-	IF a_by = a_host OR NOT EXISTS (SELECT FROM hosts o WHERE o.name = a_by AND o.adopted_by IS NULL) THEN
-		RAISE EXCEPTION 'there is no host "%" that could adopt it', a_by USING ERRCODE = 'RC001';
 	END IF;
 	PERFORM release(a_host);
 	PERFORM pg_notify('reclaimd', format('revoke %s %s', a_host, j.job)) FROM jobs j WHERE j.owner = a_host;
-	DELETE FROM jobs j WHERE j.owner = a_host;
-	-- What it had mounted stays: it may have left something on what the other one does not share.
-	UPDATE hosts o SET adopted_by = a_by WHERE o.name = a_host OR o.adopted_by = a_host;
-	PERFORM pg_notify('reclaimd', format('adopted %s %s', a_host, a_by));
+	DELETE FROM hosts o WHERE o.name = a_host;
 END
 $$;
 
@@ -607,7 +587,7 @@ $$;
 CREATE VIEW reclaimd.show_hosts AS
 	SELECT h.name, h.lease_until > clock_timestamp() AS present,
 		extract(epoch FROM h.lease_until - clock_timestamp())::float8 AS lease_seconds,
-		h.version, h.boot, h.joined, h.adopted_by,
+		h.version, h.boot, h.joined,
 		(SELECT count(*) FROM reclaimd.units u WHERE u.host = h.name) AS claimed,
 		(SELECT count(*) FROM reclaimd.jobs j WHERE j.owner = h.name) AS jobs
 	FROM reclaimd.hosts h;
@@ -650,6 +630,6 @@ GRANT EXECUTE ON FUNCTION
 	reclaimd.forget(uuid, bigint),
 	reclaimd.leave(uuid)
 	TO reclaimd_host;
-GRANT EXECUTE ON FUNCTION reclaimd.adopt(text, text) TO reclaimd_admin;
+GRANT EXECUTE ON FUNCTION reclaimd.remove_host(text) TO reclaimd_admin;
 GRANT SELECT ON reclaimd.show_hosts, reclaimd.show_filesystems, reclaimd.show_jobs, reclaimd.show_units
 	TO reclaimd_host, reclaimd_admin;

@@ -216,8 +216,6 @@ class Interface(Case):
         self.kept()
         self.views()
         self.policies()
-        self.refused("WrongState", "AdoptHost", words="in no fleet", host="rack7", dryRun=True)
-        self.refused("NotAuthorized", "AdoptHost", USER, host="rack7")
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))

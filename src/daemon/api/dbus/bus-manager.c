@@ -96,33 +96,6 @@ static int call_settle(struct bus_request *q)
 	return r;
 }
 
-/* As many as one answer holds. */
-#define ADOPTION_BYTES_MOST MiB(1)
-
-static void list_adoption(const struct field *fields, const void *item, void *userdata)
-{
-	request_append(userdata, fields, item, ADOPTION_BYTES_MOST);
-}
-
-static int call_adopt(struct bus_request *q)
-{
-	static const struct option options[] = {
-		{ "dry-run", "b", 0, NULL },
-	};
-	const char *host;
-	bool dry_run = false;
-	int r = sd_bus_message_read(q->m, "s", &host);
-
-	if (r >= 0)
-		r = arguments_options(q, options, ELEMENTSOF(options), &dry_run);
-	if (r >= 0)
-		r = request_list(q, adoption_fields);
-	if (r >= 0)
-		operation_adopt(q->bus->operations, &q->caller, host, dry_run, list_adoption,
-				request_listed, q);
-	return r < 0 ? r : 0;
-}
-
 const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "Cancel", call_act, ACT_CANCEL },
 	{ MANAGER_INTERFACE, "Pause", call_act, ACT_PAUSE },
@@ -138,7 +111,6 @@ const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
 	{ MANAGER_INTERFACE, "Settle", call_settle, 0 },
-	{ MANAGER_INTERFACE, "AdoptHost", call_adopt, 0 },
 	{ 0 },
 };
 
@@ -173,8 +145,6 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Reload", NULL, "", NULL, ""),
 	METHOD("Settle", "htt", SD_BUS_PARAM(directory) SD_BUS_PARAM(entries) SD_BUS_PARAM(bytes),
 	       NULL, ""),
-	METHOD("AdoptHost", "sa{sv}", SD_BUS_PARAM(host) SD_BUS_PARAM(options), "a(ayutsts)",
-	       SD_BUS_PARAM(found)),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),

@@ -264,39 +264,6 @@ static int restore(struct varlink_call *q)
 	return r;
 }
 
-/* ---- what a host has left ----------------------------------------------------------------- */
-
-struct varlink_adoption {
-	sd_json_variant *host; /* the parameters' */
-	bool dry_run;
-};
-
-static const sd_json_dispatch_field adoption_parameters[] = {
-	{ "host", SD_JSON_VARIANT_STRING, sd_json_dispatch_variant_noref,
-	  offsetof(struct varlink_adoption, host), SD_JSON_MANDATORY },
-	{ "dryRun", SD_JSON_VARIANT_BOOLEAN, read_bool, offsetof(struct varlink_adoption, dry_run),
-	  SD_JSON_NULLABLE },
-	{ 0 },
-};
-
-static void list_adoption(const struct field *fields, const void *item, void *userdata)
-{
-	call_append(userdata, fields, item);
-}
-
-static int adopt_host(struct varlink_call *q)
-{
-	struct varlink_adoption p = { 0 };
-	int r = call_read(q, adoption_parameters, &p);
-
-	if (r < 0)
-		return r;
-	q->list = "found";
-	operation_adopt(q->varlink->bus->operations, &q->client->c, sd_json_variant_string(p.host),
-			p.dry_run, list_adoption, call_answer, q);
-	return 0;
-}
-
 /* ---- binding ------------------------------------------------------------------------------ */
 
 #define ACT(name, which)                                                                           \
@@ -325,7 +292,6 @@ VARLINK_METHOD(on_restore, restore)
 VARLINK_METHOD(on_pause_all, pause_all)
 VARLINK_METHOD(on_resume_all, resume_all)
 VARLINK_METHOD(on_reload, reload)
-VARLINK_METHOD(on_adopt_host, adopt_host)
 
 int call_bind_jobs(sd_varlink_server *s)
 {
@@ -338,6 +304,5 @@ int call_bind_jobs(sd_varlink_server *s)
 		on_set_priority, VARLINK_INTERFACE ".SetDeadline", on_set_deadline,
 		VARLINK_INTERFACE ".Restore", on_restore, VARLINK_INTERFACE ".PauseAll",
 		on_pause_all, VARLINK_INTERFACE ".ResumeAll", on_resume_all,
-		VARLINK_INTERFACE ".Reload", on_reload, VARLINK_INTERFACE ".AdoptHost",
-		on_adopt_host);
+		VARLINK_INTERFACE ".Reload", on_reload);
 }
