@@ -68,10 +68,13 @@ static int read_fds(struct holders *h, int piddir, pid_t pid)
 	struct dirent *d;
 	int r = 0;
 
-	if (!dir) {
-		h->hidden += errno == EACCES || errno == EPERM;
-		return fd >= 0 ? -ENOMEM : 0;
+	if (!dir && (errno == EACCES || errno == EPERM)) {
+		h->hidden++;
+		return 0;
 	}
+	/* Linux also reports ENOENT if the process ends between openat() and fdopendir(). */
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
 	(void)fd_take(&fd);
 	while (r >= 0 && (d = readdir(dir)))
 		if (d->d_name[0] != '.')
